@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/shared_rings.h"
+#include "collect/module_store.h"
+#include "collect/record_parser.h"
+#include "collect/ring_reader.h"
+#include "collect/shim_counters.h"
+#include "records.h"
+
+namespace pillion::collect {
+
+struct CollectCounts {
+  ParseCounts events;
+  ParseCounts stacks;
+  std::uint64_t drains = 0;
+  std::uint64_t bytes = 0;  // copied out of the rings
+  std::uint64_t ring_resets =
+      0;                      // a head that cannot be: what the ring held is lost, and how much is not known
+  std::uint64_t modules = 0;  // handed over
+  std::uint64_t bad_slots = 0;  // of the module arena: outside of it, or of an unknown state
+};
+
+struct DrainOutcome {
+  std::uint64_t bytes = 0;
+  double fullest = 0;  // share of its length that the fullest ring held
+
+  // The next drain should follow at once.
+  [[nodiscard]] bool again() const { return fullest > 0.25; }
+};
+
+// Empties what one session shares with its shim. Owned by one thread at a time, usually the draining one;
+// never blocks, never waits for a producer, works on when the workload is dead.
+class Collector {
+ public:
+  // The rings as the session made them for this arm(); `modules` outlives the collector.
+  Collector(TargetId target, SharedRings rings, ModuleStore& modules);
+
+  // Delivers every record that was published before the call, then takes over waiting modules. A launch that
+  // says it has a snapshot is delivered after that snapshot. Otherwise order holds within a ring only: an
+  // execution may be delivered one drain before its launch.
+  DrainOutcome drain(RecordSink& sink);
+
+  [[nodiscard]] const CollectCounts& counts() const { return counts_; }
+  [[nodiscard]] ShimCounters& shim_counters() { return shim_counters_; }
+
+ private:
+  std::uint64_t drain_ring(RingReader& reader, RecordSink& sink, ParseCounts& counts);  // bytes
+  void drain_modules();
+  void take_module(const pillion_module_slot& shared);
+
+  const TargetId target_;
+  const SharedRings rings_;
+  ModuleStore& modules_;
+  std::vector<RingReader> events_;
+  std::vector<RingReader> stacks_;
+  std::vector<std::byte> buffer_;  // as long as the longest ring that held something
+  ShimCounters shim_counters_;
+  CollectCounts counts_;
+};
+
+}  // namespace pillion::collect

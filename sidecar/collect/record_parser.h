@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "records.h"
+
+namespace pillion::collect {
+
+struct ParseCounts {
+  std::uint64_t records = 0;          // delivered
+  std::uint64_t unknown_records = 0;  // types, or kinds of launch, of a newer minor: skipped
+  std::uint64_t malformed = 0;        // batches given up at a record that cannot be
+  std::uint64_t malformed_bytes = 0;  // from there to the end of the batch
+  std::uint64_t cut_snapshots = 0;    // over kStackBytesMax: cut, marked truncated
+  std::uint64_t cut_names = 0;        // over kNameBytesMax
+};
+
+inline constexpr std::uint32_t kStackBytesMax = 1u << 20;
+inline constexpr std::uint32_t kNameBytesMax = 1u << 16;
+
+// Delivers the records of `batch`, whose bytes are private by now and otherwise believed of nothing. The
+// first record whose size is impossible ends it: where the next one begins is not known then.
+void parse_records(std::span<const std::byte> batch, RecordSink& sink, ParseCounts& counts);
+
+}  // namespace pillion::collect
