@@ -60,6 +60,11 @@ UnwoundStack StackTable::stack(StackId id) const {
   return stack;
 }
 
+StackEnding StackTable::ending(StackId id) const {
+  const std::lock_guard lock(mutex_);
+  return id == 0 || id > entries_.size() ? StackEnding::no_mapping : entries_[id - 1].ending;
+}
+
 std::size_t StackTable::size() const {
   const std::lock_guard lock(mutex_);
   return entries_.size();

@@ -33,6 +33,7 @@ class StackTable {
 
   // A copy; an id that was never given out gives a stack without frames and the ending no_mapping.
   [[nodiscard]] UnwoundStack stack(StackId id) const;
+  [[nodiscard]] StackEnding ending(StackId id) const;
 
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] std::uint64_t refused() const;
