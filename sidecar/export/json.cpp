@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace pillion::exporting {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json values(const std::array<std::int64_t, profile::kValues>& of) {
+  return {{"gpu_time_ns", of[profile::kGpuTimeNs]},
+          {"launches", of[profile::kLaunches]},
+          {"queue_time_ns", of[profile::kQueueTimeNs]},
+          {"copied_bytes", of[profile::kCopiedBytes]}};
+}
+
+Json processes(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Process& process : profile.processes) {
+    out.push_back(
+        {{"pid", process.pid}, {"comm", process.comm}, {"exe", process.exe}, {"targets", process.targets}});
+  }
+  return out;
+}
+
+Json devices(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Device& device : profile.devices) {
+    out.push_back({{"pid", device.pid},
+                   {"device", device.device},
+                   {"uuid", device.uuid},
+                   {"name", device.name},
+                   {"compute_capability",
+                    std::to_string(device.compute_major) + "." + std::to_string(device.compute_minor)},
+                   {"multiprocessors", device.multiprocessors},
+                   {"mig", device.mig}});
+  }
+  return out;
+}
+
+Json quality(const profile::Profile& profile) {
+  Json out = Json::object();
+  for (const profile::QualityEntry& entry : profile.quality) {
+    std::visit([&](const auto& value) { out[entry.name] = value; }, entry.value);
+  }
+  return out;
+}
+
+Json anomalies(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Anomaly& anomaly : profile.anomalies) {
+    out.push_back({{"kind", anomaly.kind}, {"count", anomaly.count}, {"text", anomaly.text}});
+  }
+  return out;
+}
+
+Json kernels(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Kernel& kernel : profile.kernels) {
+    Json one = {{"name", profile.text(kernel.name)}, {"system_name", profile.text(kernel.system_name)}};
+    one.update(values(kernel.values));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json mappings(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Mapping& mapping : profile.mappings) {
+    out.push_back({{"file", profile.text(mapping.file)}, {"build_id", profile.text(mapping.build_id)}});
+  }
+  return out;
+}
+
+// One object per location; its functions innermost first.
+Json frames(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Location& location : profile.locations) {
+    Json lines = Json::array();
+    for (const profile::Line& line : location.lines) {
+      const profile::Function& function = profile.functions[line.function - 1];
+      Json one = {{"function", profile.text(function.name)}};
+      if (function.system_name != function.name) one["system_name"] = profile.text(function.system_name);
+      if (function.file != 0) one["file"] = profile.text(function.file);
+      if (line.line != 0) one["line"] = line.line;
+      lines.push_back(std::move(one));
+    }
+    Json one = {{"lines", std::move(lines)}};
+    if (location.mapping != 0) one["mapping"] = location.mapping - 1;
+    if (location.address != 0) one["address"] = location.address;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+Json stacks(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Sample& sample : profile.samples) {
+    Json indices = Json::array();
+    for (const std::uint32_t id : sample.locations) indices.push_back(id - 1);
+    Json labels = Json::object();
+    for (const profile::Label& label : sample.labels) {
+      Json& at = labels[profile.text(label.key)];
+      if (label.unit == 0) {
+        at = profile.text(label.text);
+      } else {
+        at = label.number;
+      }
+    }
+    Json one = {{"frames", std::move(indices)}, {"labels", std::move(labels)}};
+    one.update(values(sample.values));
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_json(const profile::Profile& profile) {
+  const Json out = {{"schema", "pillion-profile-1"},
+                    {"window",
+                     {{"start_unix_ns", profile.start_wall_ns},
+                      {"start_monotonic_ns", profile.t0_ns},
+                      {"duration_ns", profile.t1_ns - profile.t0_ns}}},
+                    {"processes", processes(profile)},
+                    {"devices", devices(profile)},
+                    {"quality", quality(profile)},
+                    {"anomalies", anomalies(profile)},
+                    {"kernels", kernels(profile)},
+                    {"mappings", mappings(profile)},
+                    {"frames", frames(profile)},
+                    {"stacks", stacks(profile)}};
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace pillion::exporting

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pillion::join {
+
+struct Limits {
+  std::size_t launches_max = 1u << 20;  // in the table, pending and kept ones together
+  std::size_t kept_launches_max =
+      1u << 17;  // joined launches of which more executions may come (graphs, copies)
+  std::size_t held_executions_max = 1u << 18;  // waiting for their launch or for its stack
+  std::size_t early_max = 1u << 16;            // stacks and failures that came before their launch
+  std::size_t cells_max = 1u << 17;            // distinct samples of one window
+  std::size_t context_keys_max = 1u << 16;
+  std::size_t stacks_per_key_max = 64;
+  std::size_t windows_max = 64;
+  std::size_t names_max = 1u << 16;
+  std::size_t names_bytes_max = 32u << 20;
+  std::size_t name_bytes_max = 32u << 10;  // longer names are cut
+  std::size_t threads_max = 1u << 16;
+
+  // Drains that must have begun and ended after the one that found an execution before it counts as
+  // launch-less. One is enough by construction (the launch record is published before the call reaches the
+  // driver); the second is for a ring that was being reset.
+  std::uint32_t hold_drains = 2;
+
+  // The GPU's clock as CUPTI converts it runs slightly off CLOCK_MONOTONIC (measured: 2 % of graph stamps lay
+  // just outside their bracket); a start this much before its launch call is taken as it is, with queue time
+  // 0.
+  std::uint64_t clock_tolerance_ns = 2'000'000;
+  // Stamps this far before arming or after the newest drain belong to no session (a re-registered timestamp
+  // callback was seen 1e14 ns off). Wide, because a stalled drain must not make good stamps bad.
+  std::uint64_t session_tolerance_ns = 10'000'000'000;
+  // How long a launch waits for a stack whose snapshot was published, and an early stack for its launch.
+  std::uint64_t stack_wait_ns = 10'000'000'000;
+};
+
+}  // namespace pillion::join

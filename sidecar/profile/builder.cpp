@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/builder.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "profile/api_names.h"
+#include "profile/quality.h"
+#include "profile/stack_builder.h"
+#include "profile/text.h"
+
+namespace pillion::profile {
+namespace {
+
+std::int64_t clamp(std::uint64_t value) {
+  constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  return static_cast<std::int64_t>(std::min(value, kMax));
+}
+
+std::array<std::int64_t, kValues> values_of(const JoinedSample& s) {
+  return {clamp(s.gpu_ns), clamp(s.count), clamp(s.queue_ns), clamp(s.bytes)};
+}
+
+void add(std::array<std::int64_t, kValues>& to, const std::array<std::int64_t, kValues>& more) {
+  for (std::size_t i = 0; i < kValues; ++i) to[i] += more[i];
+}
+
+std::string uuid_text(const RawDevice& device) {
+  std::string out = device.mig ? "MIG" : "GPU";
+  for (std::size_t i = 0; i < device.uuid.size(); ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    char hex[3];
+    std::snprintf(hex, sizeof(hex), "%02x", device.uuid[i]);
+    out += hex;
+  }
+  return out;
+}
+
+const char* attribution_name(Attribution attribution) {
+  switch (attribution) {
+    case Attribution::exact:
+      return "exact";
+    case Attribution::context:
+      return "context";
+    case Attribution::unsampled:
+      return "unsampled";
+    case Attribution::before_session:
+      return "before-session";
+    case Attribution::launch_lost:
+      return "launch-lost";
+    case Attribution::other:
+      return "merged";
+  }
+  return "unknown";
+}
+
+class Builder {
+ public:
+  Builder(const BuildInput& input, FrameResolver& resolver)
+      : input_(input),
+        texts_(profile_.texts),
+        stacks_(profile_, texts_, resolver,
+                input.targets.empty() ? "" : main_program(input.targets.front())) {}
+
+  Profile run();
+
+ private:
+  // A distinct stack: leaf kernel, API call (0: none), list of the application's frames.
+  using Group = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
+  struct GroupTotal {
+    Group group;
+    std::uint64_t gpu_ns = 0;
+    std::uint64_t count = 0;
+    bool merged = false;
+  };
+  struct Row {
+    const TargetInput* target;
+    const JoinedSample* sample;
+    std::size_t group;
+  };
+
+  static std::string_view main_program(const TargetInput& target) {
+    return target.exe.empty() ? std::string_view(target.comm) : std::string_view(target.exe);
+  }
+  void describe_targets();
+  void add_rows(const TargetInput& target);
+  [[nodiscard]] std::uint32_t leaf(const TargetInput& target, const JoinedSample& sample);
+  [[nodiscard]] std::uint32_t stack(const TargetInput& target, const JoinedSample& sample);
+  [[nodiscard]] std::uint64_t merge_small_groups();
+  void emit(const Row& row);
+  void emit_merged();
+  void rank_kernels();
+
+  void text_label(Sample& sample, std::string_view key, std::string_view text) {
+    if (!text.empty()) sample.labels.push_back({texts_.id(key), texts_.id(text), 0, 0});
+  }
+  void number_label(Sample& sample, std::string_view key, std::int64_t number) {
+    sample.labels.push_back({texts_.id(key), 0, number, texts_.id("id")});
+  }
+  void process_labels(Sample& out, const TargetInput& target);
+  void device_labels(Sample& out, const TargetInput& target, std::uint32_t device);
+  void launch_labels(Sample& out, const TargetInput& target, const JoinedSample& sample);
+
+  const BuildInput& input_;
+  Profile profile_;
+  TextTable texts_;
+  StackBuilder stacks_;
+  std::map<std::pair<TargetId, std::uint32_t>, std::uint32_t> kernel_leaves_;  // by name id
+  std::map<Group, std::size_t> group_ids_;
+  std::vector<GroupTotal> groups_;
+  std::vector<Row> rows_;
+  std::map<std::uint32_t, std::array<std::int64_t, kValues>> by_leaf_;
+  std::map<std::pair<const TargetInput*, std::uint32_t>, std::array<std::int64_t, kValues>>
+      merged_;  // by device
+};
+
+std::uint32_t Builder::leaf(const TargetInput& target, const JoinedSample& sample) {
+  switch (sample.kind) {
+    case ExecutionKind::copy:
+      return stacks_.pseudo(copy_name(sample.copy_kind));
+    case ExecutionKind::set:
+      return stacks_.pseudo("[memset]");
+    case ExecutionKind::kernel:
+      break;
+  }
+  if (sample.attribution == Attribution::other && sample.name == 0) return stacks_.pseudo("[other]");
+  const auto [found, made] = kernel_leaves_.try_emplace({target.id, sample.name}, 0);
+  if (made) {
+    const auto name = target.data->names.find(sample.name);
+    const bool known = name != target.data->names.end() && !name->second.empty();
+    found->second = known ? stacks_.kernel(target.id, name->second) : stacks_.pseudo("[unknown kernel]");
+  }
+  return found->second;
+}
+
+std::uint32_t Builder::stack(const TargetInput& target, const JoinedSample& sample) {
+  switch (sample.attribution) {
+    case Attribution::exact:
+    case Attribution::context:
+      if (target.stacks == nullptr || sample.stack == 0) break;
+      return stacks_.stack(target.id, *target.stacks, sample.stack);
+    case Attribution::unsampled:
+      break;
+    case Attribution::before_session:
+      return stacks_.pseudo_stack("[launched before the session]");
+    case Attribution::launch_lost:
+      return stacks_.pseudo_stack("[launch record lost]");
+    case Attribution::other:
+      return stacks_.pseudo_stack("[other]");
+  }
+  return stacks_.pseudo_stack("[unsampled]");
+}
+
+void Builder::add_rows(const TargetInput& target) {
+  for (const JoinedSample& sample : target.data->samples) {
+    const std::uint32_t api = sample.cbid == 0 ? 0 : stacks_.pseudo(api_name(sample.cbid));
+    const Group group{leaf(target, sample), api, stack(target, sample)};
+    const auto [found, made] = group_ids_.try_emplace(group, groups_.size());
+    if (made) groups_.push_back({group});
+    GroupTotal& total = groups_[found->second];
+    total.gpu_ns += sample.gpu_ns;
+    total.count += sample.count;
+    rows_.push_back({&target, &sample, found->second});
+    add(by_leaf_[std::get<0>(group)], values_of(sample));
+  }
+}
+
+// Keeps the stacks with the most GPU time, one place left for [other]. Returns how many were merged.
+std::uint64_t Builder::merge_small_groups() {
+  if (groups_.size() <= input_.stacks_max) return 0;
+  std::vector<std::size_t> order(groups_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const std::size_t keep = std::max<std::size_t>(input_.stacks_max, 1) - 1;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tie(groups_[b].gpu_ns, groups_[b].count) < std::tie(groups_[a].gpu_ns, groups_[a].count);
+  });
+  for (std::size_t i = keep; i < order.size(); ++i) groups_[order[i]].merged = true;
+  return groups_.size() - keep;
+}
+
+void Builder::process_labels(Sample& out, const TargetInput& target) {
+  text_label(out, "process", target.comm);
+  number_label(out, "pid", target.pid);
+  text_label(out, "pod", target.pod);
+  text_label(out, "namespace", target.name_space);
+  text_label(out, "container", target.container);
+}
+
+void Builder::device_labels(Sample& out, const TargetInput& target, std::uint32_t device) {
+  number_label(out, "device", device);
+  const auto known = target.data->devices.find(device);
+  if (known == target.data->devices.end()) return;
+  text_label(out, "gpu_uuid", uuid_text(known->second));
+  if (known->second.mig) text_label(out, "mig", "yes");
+}
+
+void Builder::launch_labels(Sample& out, const TargetInput& target, const JoinedSample& sample) {
+  number_label(out, "context", sample.context);
+  number_label(out, "stream", sample.stream);
+  if (sample.tid != 0) {
+    number_label(out, "thread", sample.tid);
+    const auto comm = target.data->threads.find(sample.tid);
+    if (comm != target.data->threads.end()) text_label(out, "thread_name", comm->second);
+  }
+  if (sample.graph) text_label(out, "graph", "yes");
+  text_label(out, "attribution", attribution_name(sample.attribution));
+  const bool has_stack =
+      sample.attribution == Attribution::exact || sample.attribution == Attribution::context;
+  if (has_stack && target.stacks != nullptr && sample.stack != 0) {
+    const StackEnding ending = target.stacks->ending(sample.stack);
+    if (ending != StackEnding::rooted) text_label(out, "stack_ending", ending_name(ending));
+  }
+}
+
+void Builder::emit(const Row& row) {
+  const GroupTotal& total = groups_[row.group];
+  const JoinedSample& sample = *row.sample;
+  if (total.merged) {
+    add(merged_[{row.target, sample.device}], values_of(sample));
+    return;
+  }
+  Sample out;
+  const auto [leaf_frame, api, list] = total.group;
+  out.locations.push_back(leaf_frame);
+  if (api != 0) out.locations.push_back(api);
+  const auto& frames = stacks_.frames(list);
+  out.locations.insert(out.locations.end(), frames.begin(), frames.end());
+  process_labels(out, *row.target);
+  if (sample.attribution != Attribution::other) {
+    device_labels(out, *row.target, sample.device);
+    launch_labels(out, *row.target, sample);
+  } else {
+    text_label(out, "attribution", attribution_name(sample.attribution));
+  }
+  out.values = values_of(sample);
+  profile_.samples.push_back(std::move(out));
+}
+
+void Builder::emit_merged() {
+  for (const auto& [where, values] : merged_) {
+    Sample out;
+    out.locations.push_back(stacks_.pseudo("[other]"));
+    process_labels(out, *where.first);
+    device_labels(out, *where.first, where.second);
+    text_label(out, "attribution", attribution_name(Attribution::other));
+    out.values = values;
+    profile_.samples.push_back(std::move(out));
+  }
+}
+
+void Builder::rank_kernels() {
+  for (const auto& [location, values] : by_leaf_) {
+    const Function& function =
+        profile_.functions[profile_.locations[location - 1].lines.front().function - 1];
+    profile_.kernels.push_back({function.name, function.system_name, values});
+  }
+  std::stable_sort(profile_.kernels.begin(), profile_.kernels.end(), [](const Kernel& a, const Kernel& b) {
+    return std::tie(b.values[kGpuTimeNs], b.values[kLaunches]) <
+           std::tie(a.values[kGpuTimeNs], a.values[kLaunches]);
+  });
+}
+
+void Builder::describe_targets() {
+  std::map<std::uint32_t, std::size_t> by_pid;
+  for (const TargetInput& target : input_.targets) {
+    const auto [found, made] = by_pid.try_emplace(target.pid, profile_.processes.size());
+    if (made) profile_.processes.push_back({target.pid, clean_text(target.comm), clean_text(target.exe), {}});
+    profile_.processes[found->second].targets.push_back(target.id);
+    if (target.data == nullptr || !made) continue;
+    for (const auto& [number, device] : target.data->devices) {
+      profile_.devices.push_back({target.pid, number, uuid_text(device), clean_text(device.name),
+                                  device.compute_major, device.compute_minor, device.multiprocessors,
+                                  device.mig});
+    }
+  }
+}
+
+Profile Builder::run() {
+  profile_.start_wall_ns = input_.start_wall_ns;
+  profile_.t0_ns = input_.t0_ns;
+  profile_.t1_ns = input_.t1_ns;
+  profile_.anomalies = input_.anomalies;
+  describe_targets();
+  for (const TargetInput& target : input_.targets) {
+    if (target.data != nullptr) add_rows(target);
+  }
+  const std::uint64_t merged = merge_small_groups();
+  for (const Row& row : rows_) emit(row);
+  emit_merged();
+  std::stable_sort(profile_.samples.begin(), profile_.samples.end(), [](const Sample& a, const Sample& b) {
+    return a.values[kGpuTimeNs] > b.values[kGpuTimeNs];
+  });
+  rank_kernels();
+  describe_quality(input_, groups_.size(), merged, profile_);
+  return std::move(profile_);
+}
+
+}  // namespace
+
+Profile build(const BuildInput& input, FrameResolver& resolver) { return Builder(input, resolver).run(); }
+
+}  // namespace pillion::profile

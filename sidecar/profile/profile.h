@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+// The one model of a profile. build() makes it, exporters read it and nothing else. Plain values, one owner.
+// Text is interned: a TextId indexes Profile::texts, 0 is "". Every text is valid UTF-8, without NUL,
+// bounded. Ids of functions, locations and mappings are indices + 1, as pprof wants them; 0 is none.
+namespace pillion::profile {
+
+using TextId = std::uint32_t;
+
+// Order of Sample::values.
+enum ValueIndex : std::size_t {
+  kGpuTimeNs = 0,
+  kLaunches = 1,
+  kQueueTimeNs = 2,
+  kCopiedBytes = 3,
+  kValues = 4
+};
+
+struct ValueType {
+  const char* type;
+  const char* unit;
+};
+inline constexpr std::array<ValueType, kValues> kValueTypes{
+    {{"gpu_time", "nanoseconds"}, {"launches", "count"}, {"queue_time", "nanoseconds"}, {"copied", "bytes"}}};
+
+struct Mapping {
+  std::uint64_t start = 0;
+  std::uint64_t limit = 0;
+  std::uint64_t offset = 0;
+  TextId file = 0;
+  TextId build_id = 0;  // lowercase hex
+};
+
+struct Function {
+  TextId name = 0;         // demangled
+  TextId system_name = 0;  // as the symbol table has it
+  TextId file = 0;
+};
+
+struct Line {
+  std::uint32_t function = 0;  // id
+  std::uint32_t line = 0;      // 0: unknown
+};
+
+struct Location {
+  std::uint32_t mapping = 0;  // id, 0: pseudo frames and code without a file
+  std::uint64_t address = 0;
+  std::vector<Line> lines;  // innermost inlined function first
+};
+
+// Text when unit is 0, else a number.
+struct Label {
+  TextId key = 0;
+  TextId text = 0;
+  std::int64_t number = 0;
+  TextId unit = 0;
+};
+
+struct Sample {
+  std::vector<std::uint32_t> locations;  // ids, leaf first
+  std::vector<Label> labels;
+  std::array<std::int64_t, kValues> values{};
+};
+
+struct Process {
+  std::uint32_t pid = 0;  // as the sidecar sees it
+  std::string comm;
+  std::string exe;
+  std::vector<std::uint32_t> targets;
+};
+
+struct Device {
+  std::uint32_t pid = 0;     // whose number `device` is
+  std::uint32_t device = 0;  // the process's own number
+  std::string uuid;          // GPU-xxxxxxxx-... or MIG-...
+  std::string name;
+  std::uint32_t compute_major = 0;
+  std::uint32_t compute_minor = 0;
+  std::uint32_t multiprocessors = 0;
+  bool mig = false;
+};
+
+// What ran on the GPU, by leaf; most GPU time first. Exact even where stacks were merged, except for
+// executions that the join itself had to merge (quality "cells_merged").
+struct Kernel {
+  TextId name = 0;
+  TextId system_name = 0;
+  std::array<std::int64_t, kValues> values{};
+};
+
+struct QualityEntry {
+  std::string name;
+  std::variant<std::uint64_t, double, std::string> value;
+};
+
+struct Anomaly {
+  std::string kind;
+  std::uint64_t count = 0;
+  std::string text;
+};
+
+struct Profile {
+  std::int64_t start_wall_ns = 0;  // CLOCK_REALTIME of t0
+  std::uint64_t t0_ns = 0;         // CLOCK_MONOTONIC
+  std::uint64_t t1_ns = 0;
+  std::vector<Process> processes;
+  std::vector<Device> devices;
+  std::vector<std::string> texts{""};
+  std::vector<Mapping> mappings;  // the main program first
+  std::vector<Function> functions;
+  std::vector<Location> locations;
+  std::vector<Sample> samples;
+  std::vector<Kernel> kernels;
+  std::vector<QualityEntry> quality;
+  std::vector<Anomaly> anomalies;
+
+  [[nodiscard]] const std::string& text(TextId id) const { return texts[id < texts.size() ? id : 0]; }
+};
+
+}  // namespace pillion::profile

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/stack_builder.h"
+
+#include <cstdio>
+
+#include "profile/demangle.h"
+
+namespace pillion::profile {
+namespace {
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// libcuda.so.1 and libcuda.so.580.159, but not libcudart: that is the application's side of the call.
+bool belongs_to_capture(std::string_view name) {
+  return name.starts_with("libpillion.so") || name.starts_with("libcupti.so") ||
+         name.starts_with("libcuda.so");
+}
+
+std::string offset_name(std::string_view file, std::uint64_t address) {
+  char hex[24];
+  std::snprintf(hex, sizeof(hex), "+0x%llx", static_cast<unsigned long long>(address));
+  return std::string(file) + hex;
+}
+
+}  // namespace
+
+const char* ending_name(StackEnding ending) {
+  switch (ending) {
+    case StackEnding::rooted:
+      return "rooted";
+    case StackEnding::fiber:
+      return "fiber";
+    case StackEnding::no_cfi:
+      return "no-cfi";
+    case StackEnding::truncated_snapshot:
+      return "truncated-snapshot";
+    case StackEnding::bad_cfa:
+      return "bad-cfa";
+    case StackEnding::loop:
+      return "loop";
+    case StackEnding::no_mapping:
+      return "no-mapping";
+    case StackEnding::faulted:
+      return "faulted";
+  }
+  return "unknown";
+}
+
+StackBuilder::StackBuilder(Profile& profile, TextTable& texts, FrameResolver& resolver,
+                           std::string_view main_program)
+    : profile_(profile), texts_(texts), resolver_(resolver), main_program_(texts.id(main_program)) {
+  profile_.mappings.push_back({0, 0, 0, main_program_, 0});
+  static_cast<void>(list({}));
+}
+
+std::uint32_t StackBuilder::function(std::string_view name, std::string_view system_name,
+                                     std::string_view file) {
+  const TextId name_id = texts_.id(name);
+  const TextId system_id = system_name.empty() ? name_id : texts_.id(system_name);
+  const TextId file_id = texts_.id(file);
+  const auto [found, made] = functions_.try_emplace({name_id, system_id, file_id}, 0);
+  if (made) {
+    profile_.functions.push_back({name_id, system_id, file_id});
+    found->second = static_cast<std::uint32_t>(profile_.functions.size());
+  }
+  return found->second;
+}
+
+std::uint32_t StackBuilder::add_location(Location location) {
+  profile_.locations.push_back(std::move(location));
+  return static_cast<std::uint32_t>(profile_.locations.size());
+}
+
+std::uint32_t StackBuilder::pseudo(std::string_view name) {
+  const std::uint32_t of = function(name, {}, {});
+  const auto [found, made] = pseudo_.try_emplace(of, 0);
+  if (made) found->second = add_location({0, 0, {{of, 0}}});
+  return found->second;
+}
+
+std::uint32_t StackBuilder::kernel(TargetId target, std::string_view mangled) {
+  const std::uint32_t of = function(demangle(mangled), mangled, {});
+  std::uint32_t in = 0;
+  if (const auto module = resolver_.kernel_module(target, mangled)) in = mapping(*module);
+  const auto [found, made] = kernels_.try_emplace({of, in}, 0);
+  if (made) found->second = add_location({in, 0, {{of, 0}}});
+  return found->second;
+}
+
+std::uint32_t StackBuilder::mapping(const Module& module) {
+  const TextId file_id = texts_.id(module.path);
+  const Mapping made{module.start, module.limit, module.offset, file_id, texts_.id(module.build_id)};
+  if (file_id == main_program_ && !main_program_seen_) {
+    main_program_seen_ = true;
+    profile_.mappings[0] = made;
+    mappings_[{file_id, made.build_id}] = 1;
+  }
+  const auto [found, is_new] = mappings_.try_emplace({file_id, made.build_id}, 0);
+  if (is_new) {
+    profile_.mappings.push_back(made);
+    found->second = static_cast<std::uint32_t>(profile_.mappings.size());
+  }
+  return found->second;
+}
+
+const StackBuilder::FileInfo& StackBuilder::file(TargetId target, std::uint32_t number) {
+  const auto [found, made] = files_.try_emplace({target, number});
+  FileInfo& info = found->second;
+  if (!made || number == 0) return info;
+  const auto module = resolver_.module(target, number);
+  if (!module) return info;
+  info.known = true;
+  info.name = base_name(module->path);
+  info.capture = belongs_to_capture(info.name);
+  info.mapping = mapping(*module);
+  // Where several processes map a file at different places, the profile has the first one's addresses.
+  const Mapping& used = profile_.mappings[info.mapping - 1];
+  info.bias = module->bias + (used.start - used.offset) - (module->start - module->offset);
+  return info;
+}
+
+std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
+  // A file's frames are the same in every target; code without a file is each target's own.
+  const TargetId owner = at.file == 0 ? target : 0;
+  const auto [found, made] = frames_.try_emplace({owner, at.file, at.address, at.is_return}, 0);
+  if (!made) return found->second;
+  const FileInfo& info = file(target, at.file);
+  Location location{info.mapping, at.address + info.bias, {}};
+  for (const SourceFrame& source : resolver_.resolve(target, at)) {
+    location.lines.push_back({function(source.function, source.system_name, source.file), source.line});
+  }
+  if (location.lines.empty()) {
+    const std::string_view where = at.file == 0 ? "[anonymous code]"
+                                   : info.known ? info.name
+                                                : "[unknown file]";
+    location.lines.push_back({function(offset_name(where, at.address), {}, {}), 0});
+  }
+  found->second = add_location(std::move(location));
+  return found->second;
+}
+
+// The snapshot is taken inside the shim's handler, which CUPTI calls, which libcuda calls: the application's
+// own frames begin after libcuda's. A frame without a file among them (a trampoline) does not end the search.
+std::size_t StackBuilder::first_application_frame(TargetId target, const std::vector<UnwoundFrame>& frames) {
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].file == 0) continue;
+    if (!file(target, frames[i].file).capture) break;
+    first = i + 1;
+  }
+  return first;
+}
+
+std::uint32_t StackBuilder::list(std::vector<std::uint32_t> frames) {
+  const auto [found, made] =
+      list_ids_.try_emplace(std::move(frames), static_cast<std::uint32_t>(lists_.size()));
+  if (made) lists_.push_back(&found->first);
+  return found->second;
+}
+
+std::uint32_t StackBuilder::stack(TargetId target, const StackTable& table, StackId id) {
+  const auto [found, made] = stacks_.try_emplace({target, id}, 0);
+  if (!made) return found->second;
+  const UnwoundStack unwound = table.stack(id);
+  std::vector<std::uint32_t> frames;
+  for (std::size_t i = first_application_frame(target, unwound.frames); i < unwound.frames.size(); ++i) {
+    frames.push_back(frame(target, unwound.frames[i]));
+  }
+  if (unwound.ending != StackEnding::rooted) {
+    frames.push_back(pseudo(std::string("[stack: ") + ending_name(unwound.ending) + "]"));
+  }
+  found->second = list(std::move(frames));
+  return found->second;
+}
+
+std::uint32_t StackBuilder::pseudo_stack(std::string_view name) { return list({pseudo(name)}); }
+
+}  // namespace pillion::profile
