@@ -141,20 +141,23 @@ Unwinder::Step Unwinder::step_by_row(Walk& walk, const Row& row) {
   }
   std::uint64_t rip = 0;
   if (!walk.stack.read(cfa - 8, rip)) return walk.end_read(cfa - 8);
-  if (row.rbp == RbpRule::undefined) {
-    registers.forget(PILLION_REG_RBP);
-  } else if (row.rbp != RbpRule::same) {
-    const std::uint64_t base = row.rbp == RbpRule::at_cfa ? cfa : registers.rbp();
-    std::uint64_t rbp = 0;
-    if (walk.stack.read(base + static_cast<std::uint64_t>(static_cast<std::int64_t>(row.rbp_offset)), rbp)) {
-      registers.set(PILLION_REG_RBP, rbp);
-    } else {
-      registers.forget(PILLION_REG_RBP);
-    }
-  }
+  restore_rbp(walk, row, cfa);
   registers.set(PILLION_REG_RIP, rip);
   registers.set(PILLION_REG_RSP, cfa);
   return walk.arrive(rsp, row.signal);
+}
+
+void Unwinder::restore_rbp(Walk& walk, const Row& row, std::uint64_t cfa) {
+  Registers& registers = walk.registers;
+  if (row.rbp == RbpRule::same) return;
+  if (row.rbp == RbpRule::undefined) return registers.forget(PILLION_REG_RBP);
+  const std::uint64_t base = row.rbp == RbpRule::at_cfa ? cfa : registers.rbp();
+  const std::uint64_t slot = base + static_cast<std::uint64_t>(static_cast<std::int64_t>(row.rbp_offset));
+  // Below the stack pointer: an epilogue has popped it, and the register holds the caller's value again.
+  if (slot < registers.rsp()) return;
+  std::uint64_t rbp = 0;
+  if (!walk.stack.read(slot, rbp)) return registers.forget(PILLION_REG_RBP);
+  registers.set(PILLION_REG_RBP, rbp);
 }
 
 Unwinder::Step Unwinder::step_by_rules_of(Walk& walk, const Region& region, std::uint64_t address,
@@ -174,10 +177,10 @@ Unwinder::Step Unwinder::step_by_rules_of(Walk& walk, const Region& region, std:
     case ExpressionStatus::unknown_register:
       if (!walk.all_registers) return Step::restart;
       break;
-    case ExpressionStatus::unsupported:
-      break;
+    case ExpressionStatus::unsupported: break;
   }
-  return step_by_frame_pointer(walk, false);
+  // There is frame information but its inputs are lost: a guess by frame pointer would look as good as a fact.
+  return walk.end(StackEnding::no_cfi);
 }
 
 Unwinder::Step Unwinder::step_by_frame_pointer(Walk& walk, bool planted) {

@@ -68,6 +68,7 @@ class Unwinder {
   Step walk(Walk& walk);
   Step step(Walk& walk, const Region& region, std::uint64_t lookup);
   Step step_by_row(Walk& walk, const Row& row);
+  static void restore_rbp(Walk& walk, const Row& row, std::uint64_t cfa);
   Step step_by_rules_of(Walk& walk, const Region& region, std::uint64_t address, const Row& row);
   Step step_by_frame_pointer(Walk& walk, bool planted);
   Row row_of(const Region& region, std::uint64_t address);

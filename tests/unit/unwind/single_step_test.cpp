@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
+#include <unwind.h>
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch_test_macros.hpp>
 #include <thread>
@@ -37,6 +39,7 @@ StepRecord* g_records = nullptr;
 std::size_t g_count = 0;
 std::size_t g_steps = 0;
 std::uint64_t g_stack_high = 0;
+const Mapping* g_oracle_code = nullptr;  // the compiler's unwinder
 
 // Runs between any two instructions: no allocation, no lock.
 void on_trap(int, siginfo_t*, void* raw) {
@@ -49,6 +52,9 @@ void on_trap(int, siginfo_t*, void* raw) {
       static_cast<std::uint64_t>(registers[REG_RBP]), static_cast<std::uint64_t>(registers[REG_RBX]),
       static_cast<std::uint64_t>(registers[REG_R12]), static_cast<std::uint64_t>(registers[REG_R13]),
       static_cast<std::uint64_t>(registers[REG_R14]), static_cast<std::uint64_t>(registers[REG_R15])};
+  // Not within the compiler's unwinder: where it is about to switch to a handler it can fault over its own frame.
+  const std::uint64_t rip = record.registers[PILLION_REG_RIP];
+  if (rip >= g_oracle_code->start && rip < g_oracle_code->end) return;
   const std::uint64_t rsp = record.registers[PILLION_REG_RSP];
   record.stack_bytes = g_stack_high - rsp;
   if (record.stack_bytes > kStackMax) return;
@@ -79,10 +85,17 @@ void leaf_of_steps(void*) {
 
 void run_stepped() {
   g_stack_high = own_stack_high();
-  shape_modules();
   set_stepping(true);
   for (unsigned seed = 0; seed < 12; ++seed) descend_from_here(seed * 31, 6, leaf_of_steps, nullptr);
   set_stepping(false);
+}
+
+RawSnapshot snapshot_of(const StepRecord& record) {
+  RawSnapshot snapshot;
+  snapshot.registers = record.registers;
+  snapshot.stack_start = record.registers[PILLION_REG_RSP];
+  snapshot.stack.assign(record.stack.begin(), record.stack.begin() + static_cast<std::ptrdiff_t>(record.stack_bytes));
+  return snapshot;
 }
 
 }  // namespace
@@ -92,6 +105,10 @@ TEST_CASE("a snapshot at any instruction unwinds as the compiler's unwinder does
       static_cast<StepRecord*>(::mmap(nullptr, kStepsKept * sizeof(StepRecord), PROT_READ | PROT_WRITE,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   REQUIRE(g_records != MAP_FAILED);
+  shape_modules();
+  const auto maps = MapsTable::parse(own_maps());
+  g_oracle_code = maps.find(reinterpret_cast<std::uint64_t>(&_Unwind_Backtrace));
+  REQUIRE(g_oracle_code != nullptr);
   std::array<ExpectedFrame, 8> warm_up;
   REQUIRE(backtrace_raw(warm_up) > 0);
   struct sigaction action {};
@@ -107,26 +124,29 @@ TEST_CASE("a snapshot at any instruction unwinds as the compiler's unwinder does
   FileTable files;
   FakeFileSource source;
   Unwinder unwinder(files, source);
-  const auto maps = MapsTable::parse(own_maps());
   std::size_t different = 0;
+  std::size_t lost_base = 0;
   for (std::size_t i = 0; i < g_count; ++i) {
-    StepRecord& record = g_records[i];
-    RawSnapshot snapshot;
-    snapshot.registers = record.registers;
-    snapshot.stack_start = record.registers[PILLION_REG_RSP];
-    snapshot.stack.assign(record.stack.begin(),
-                          record.stack.begin() + static_cast<std::ptrdiff_t>(record.stack_bytes));
-    const std::span expected(record.frames.data(), record.frame_count);
+    const StepRecord& record = g_records[i];
+    const std::span expected(g_records[i].frames.data(), record.frame_count);
     locate(expected);
-    const auto stack = unwinder.unwind(snapshot, maps, 1).stack;
-    bool same = stack.frames.size() == expected.size() && stack.ending == StackEnding::rooted;
-    for (std::size_t frame = 0; same && frame < expected.size(); ++frame)
-      same = stack.frames[frame].address == expected[frame].address;
-    if (!same && ++different < 10) {
-      UNSCOPED_INFO("pc " << std::hex << record.registers[0] << " ending " << static_cast<int>(stack.ending)
-                          << " frames " << std::dec << stack.frames.size() << " of " << expected.size());
+    const auto stack = unwinder.unwind(snapshot_of(record), maps, 1).stack;
+    // A few instructions of functions that realign the stack have their frame address in r10 only, which a snapshot
+    // does not carry; the walk must say that it stopped.
+    if (stack.frames.size() == 1 && stack.ending == StackEnding::no_cfi) {
+      ++lost_base;
+      continue;
     }
+    const auto same_address = [](const UnwoundFrame& frame, const ExpectedFrame& other) {
+      return frame.address == other.address;
+    };
+    if (stack.ending == StackEnding::rooted && std::ranges::equal(stack.frames, expected, same_address)) continue;
+    if (++different < 10)
+      UNSCOPED_INFO("pc " << std::hex << record.registers[0] << " address " << expected[0].address << " ending "
+                          << static_cast<int>(stack.ending) << ", frames " << std::dec << stack.frames.size() << " of "
+                          << expected.size());
   }
   CAPTURE(g_count, g_steps, unwinder.counters().full_restarts);
   CHECK(different == 0);
+  CHECK(lost_base < g_count / 200);
 }
