@@ -159,7 +159,7 @@ constexpr Flag kFlags[] = {
     {"duration", "DURATION", "", "length of the profile (default 20s; with a command: until it ends)", kRecord,
      {kServeWritesNoFile, kInstallOnlyCopies, kProbeOnlyAsks},
      [](Options& o, const std::string& text) { return store(parse_duration_within(text, 1ms, 24h), o.duration); }},
-    {"o", "FILE", "profile.pb.gz", "file to write; - for stdout", kRecord,
+    {"o", "FILE", "", "file to write, - for stdout (default profile.pb.gz, .json or .folded)", kRecord,
      {kServeWritesNoFile, kInstallOnlyCopies, kProbeOnlyAsks},
      [](Options& o, const std::string& text) { return set_directory(text, o.output); }},
     {"format", "pprof|json|folded", "pprof", "format of the profile", kRecord,

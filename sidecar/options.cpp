@@ -168,6 +168,7 @@ Result<void> check_together(Options& options) {
                  " is more than half of a stacks ring (-stacks-ring-kib " + std::to_string(options.stacks_ring_kib) +
                  ")");
   }
+  if (options.output.empty()) options.output = std::string("profile") + http::file_suffix(options.format);
   if (options.mode == Mode::record_attach && !options.duration) options.duration = std::chrono::seconds(20);
   return {};
 }

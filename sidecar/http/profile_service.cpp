@@ -55,4 +55,13 @@ const char* content_type(ProfileFormat format) {
   return "application/octet-stream";
 }
 
+const char* file_suffix(ProfileFormat format) {
+  switch (format) {
+    case ProfileFormat::pprof: return ".pb.gz";
+    case ProfileFormat::json: return ".json";
+    case ProfileFormat::folded: return ".folded";
+  }
+  return "";
+}
+
 }  // namespace pillion::http

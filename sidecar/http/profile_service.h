@@ -29,6 +29,9 @@ enum class ProfileFormat : std::uint8_t { pprof, json, folded };
 // "application/octet-stream" for pprof, "application/json", "text/plain; charset=utf-8" for folded.
 [[nodiscard]] const char* content_type(ProfileFormat format);
 
+// ".pb.gz", ".json", ".folded".
+[[nodiscard]] const char* file_suffix(ProfileFormat format);
+
 struct ProfileRequest {
   ProfileType type = ProfileType::gpu;
   ProfileFormat format = ProfileFormat::pprof;

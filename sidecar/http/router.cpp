@@ -93,13 +93,7 @@ Reply condition_reply(const Condition& condition, ErrorCode code, const char* hi
 }
 
 std::string file_name(const ProfileRequest& request) {
-  const std::string stem = std::string("pillion-") + to_string(request.type);
-  switch (request.format) {
-    case ProfileFormat::pprof: return stem + ".pb.gz";
-    case ProfileFormat::json: return stem + ".json";
-    case ProfileFormat::folded: return stem + ".folded";
-  }
-  return stem;
+  return std::string("pillion-") + to_string(request.type) + file_suffix(request.format);
 }
 
 }  // namespace
