@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <cstdlib>
+
+#include "commands/commands.h"
+#include "commands/program_files.h"
+
+namespace pillion::commands {
+
+int run(const std::vector<std::string>& arguments, const RuntimeFactory& make_runtime) {
+  const auto parsed = parse_options(arguments, std::getenv("PILLION_SOCKET_DIR"));
+  if (!parsed) {
+    std::fprintf(stderr, "pillion: %s\n", parsed.error().message().c_str());
+    return kUsage;
+  }
+  if (const auto* help = std::get_if<Help>(&*parsed)) {
+    std::fputs(help->text.c_str(), stdout);
+    return kDone;
+  }
+  const auto& options = std::get<Options>(*parsed);
+  set_log_level(options.log_level);
+  switch (options.mode) {
+    case Mode::serve: return serve(options, make_runtime);
+    case Mode::record_attach:
+    case Mode::record_command: return record(options, make_runtime);
+    case Mode::install: return install(options, program_folder());
+    case Mode::probe: return probe(options);
+  }
+  return kInternal;
+}
+
+}  // namespace pillion::commands

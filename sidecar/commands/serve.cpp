@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "commands/commands.h"
+#include "commands/stop_signals.h"
+#include "http/server.h"
+
+namespace pillion::commands {
+namespace {
+
+int wait_until_done(const Options& options, Runtime& runtime, const std::stop_token& stop) {
+  switch (runtime.wait_for_shim(stop)) {
+    case WaitOutcome::stopped: return kDone;
+    case WaitOutcome::deadline:
+      log(LogLevel::error, "no shim came within the time of -wait-for-shim\n" + runtime.what_was_seen());
+      return kNoShim;
+    case WaitOutcome::attached: break;
+  }
+  if (!options.exit_with_workload) {
+    wait_for_stop(stop);
+  } else if (runtime.wait_for_workload_end(stop)) {
+    log(LogLevel::info, "the workload has ended");
+  }
+  return kDone;
+}
+
+}  // namespace
+
+int serve(const Options& options, const RuntimeFactory& make_runtime) {
+  // Somebody who signals twice does not want to wait for the clean end.
+  const StopSignals signals([](int, bool) { std::_Exit(kInternal); });
+  const auto runtime = make_runtime(options);
+  if (auto started = runtime->start(); !started) {
+    log(LogLevel::error, started.error().message());
+    return kInternal;
+  }
+  http::ServerConfig config;
+  config.listen = options.listen;
+  config.health_listen = options.health_listen;
+  const auto server = http::Server::create(config, runtime->service());
+  if (!server) {
+    log(LogLevel::error, server.error().message());
+    runtime->stop();
+    return kInternal;
+  }
+  const int code = wait_until_done(options, *runtime, signals.token());
+  (*server)->stop();  // before the runtime: open windows still need it for their answer
+  runtime->stop();
+  return code;
+}
+
+}  // namespace pillion::commands

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/profile_service.h"
+
+#include <array>
+
+namespace pillion::http {
+namespace {
+
+constexpr std::array kTypes = {ProfileType::gpu, ProfileType::cpu, ProfileType::offcpu, ProfileType::heap,
+                               ProfileType::allocs};
+constexpr std::array kFormats = {ProfileFormat::pprof, ProfileFormat::json, ProfileFormat::folded};
+
+}  // namespace
+
+const char* to_string(ProfileType type) {
+  switch (type) {
+    case ProfileType::gpu: return "gpu";
+    case ProfileType::cpu: return "cpu";
+    case ProfileType::offcpu: return "offcpu";
+    case ProfileType::heap: return "heap";
+    case ProfileType::allocs: return "allocs";
+  }
+  return "?";
+}
+
+const char* to_string(ProfileFormat format) {
+  switch (format) {
+    case ProfileFormat::pprof: return "pprof";
+    case ProfileFormat::json: return "json";
+    case ProfileFormat::folded: return "folded";
+  }
+  return "?";
+}
+
+std::optional<ProfileType> parse_profile_type(const std::string& text) {
+  for (const auto type : kTypes) {
+    if (text == to_string(type)) return type;
+  }
+  return std::nullopt;
+}
+
+std::optional<ProfileFormat> parse_profile_format(const std::string& text) {
+  for (const auto format : kFormats) {
+    if (text == to_string(format)) return format;
+  }
+  return std::nullopt;
+}
+
+const char* content_type(ProfileFormat format) {
+  switch (format) {
+    case ProfileFormat::pprof: return "application/octet-stream";
+    case ProfileFormat::json: return "application/json";
+    case ProfileFormat::folded: return "text/plain; charset=utf-8";
+  }
+  return "application/octet-stream";
+}
+
+const char* file_suffix(ProfileFormat format) {
+  switch (format) {
+    case ProfileFormat::pprof: return ".pb.gz";
+    case ProfileFormat::json: return ".json";
+    case ProfileFormat::folded: return ".folded";
+  }
+  return "";
+}
+
+}  // namespace pillion::http

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http/server.h"
+
+#include <fstream>
+#include <iterator>
+
+#include "base/log.h"
+#include "http/connections.h"
+#include "http/exchange.h"
+#include "http/router.h"
+#include "http/workers.h"
+
+namespace pillion::http {
+namespace {
+
+// Beyond those that windows can hold: what the quick paths need.
+constexpr std::size_t kQuickWorkers = 4;
+constexpr std::size_t kHealthWorkers = 2;
+constexpr std::size_t kHealthConnections = 128;
+
+std::string own_command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!text.empty() && text.back() == '\0') text.pop_back();
+  return text;
+}
+
+// A listener, the thread that watches its connections, and the threads that serve them.
+class Endpoint {
+ public:
+  static Result<std::unique_ptr<Endpoint>> create(const ListenAddress& address, Surface surface,
+                                                  std::size_t workers, ConnectionLimits limits, Router& router) {
+    auto listener = open_listener(address);
+    if (!listener) return tl::make_unexpected(listener.error());
+    const auto port = bound_port(*listener);
+    if (!port) return tl::make_unexpected(port.error());
+
+    std::unique_ptr<Endpoint> made(new Endpoint(router, surface, *port, workers));
+    auto connections = Connections::create(std::move(*listener), limits, [endpoint = made.get()](Connection& ready) {
+      endpoint->workers_.submit(ready);
+    });
+    if (!connections) return tl::make_unexpected(connections.error());
+    made->connections_ = std::move(*connections);
+    made->connections_->start();  // not before: a worker gives its connection back through connections_
+    return made;
+  }
+  ~Endpoint() { stop(); }
+
+  void stop() {
+    if (connections_) connections_->stop();  // first: it waits for what the workers serve
+    workers_.stop();
+  }
+
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  Endpoint(Router& router, Surface surface, std::uint16_t port, std::size_t workers)
+      : port_(port), exchange_(router, surface), workers_(workers, [this](Connection& connection) {
+          const bool keep = exchange_.serve(connection);
+          connections_->give_back(connection, keep);
+        }) {}
+
+  const std::uint16_t port_;
+  Exchange exchange_;
+  Workers workers_;
+  std::unique_ptr<Connections> connections_;
+};
+
+class EndpointServer final : public Server {
+ public:
+  EndpointServer(ProfileService& service, RouterConfig config) : router_(service, std::move(config)) {}
+  ~EndpointServer() override { stop(); }
+
+  Result<void> start(const ServerConfig& config) {
+    auto main = Endpoint::create(config.listen, {false, config.listen.loopback()},
+                                 config.windows_max + kQuickWorkers, {}, router_);
+    if (!main) return tl::make_unexpected(main.error());
+    main_ = std::move(*main);
+    log(LogLevel::info, "listening on http://" + ListenAddress{config.listen.host, port()}.text());
+    if (!config.health_listen) return {};
+
+    ConnectionLimits limits;
+    limits.connections = kHealthConnections;
+    auto health = Endpoint::create(*config.health_listen, {true, config.health_listen->loopback()}, kHealthWorkers,
+                                   limits, router_);
+    if (!health) return tl::make_unexpected(health.error());
+    health_ = std::move(*health);
+    log(LogLevel::info, "health on http://" + ListenAddress{config.health_listen->host, health_port()}.text());
+    return {};
+  }
+
+  std::uint16_t port() const override { return main_->port(); }
+  std::uint16_t health_port() const override { return health_ ? health_->port() : 0; }
+
+  void stop() override {
+    if (main_) main_->stop();
+    if (health_) health_->stop();
+  }
+
+ private:
+  Router router_;  // first: the endpoints use it
+  std::unique_ptr<Endpoint> main_;
+  std::unique_ptr<Endpoint> health_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::create(const ServerConfig& config, ProfileService& service) {
+  RouterConfig router;
+  router.windows_max = config.windows_max;
+  router.command_line = own_command_line();
+  auto made = std::make_unique<EndpointServer>(service, std::move(router));
+  if (auto started = made->start(config); !started) return tl::make_unexpected(started.error());
+  return made;
+}
+
+}  // namespace pillion::http

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <algorithm>
+#include <set>
+
+#include "flags.h"
+
+namespace pillion {
+namespace {
+
+constexpr const char* kUsage = R"(pillion: a GPU profiler that rides along in a pod
+
+usage:
+  pillion [serve] [flags]                     answer profiles over HTTP
+  pillion record [flags] [-pid N]             write one profile of what is attached
+  pillion record [flags] -- COMMAND ARGS...   start COMMAND with the shim and profile it
+  pillion install [flags] DIR                 copy the shim and CUPTI to where a workload can load them
+  pillion probe [flags] live|ready            ask a running pillion; exit code 0 means yes
+
+Flags are written -name value, -name=value or with two dashes. `pillion COMMAND -help` shows those of a command.
+Exit codes: 0 done, 1 internal error, 2 usage, 3 no shim, 4 refused, 5 target gone.
+)";
+
+constexpr const char* kSocketDirFlag = "socket-dir";
+
+struct Given {
+  const Flag* flag;
+  std::string text;
+};
+
+// The command line, taken apart but not yet judged.
+struct Parts {
+  std::string command = "serve";
+  std::vector<Given> given;
+  std::vector<std::string> positional;
+  std::vector<std::string> after_dashes;
+  bool dashes = false;
+  bool help = false;
+};
+
+tl::unexpected<Error> usage(const std::string& what, const std::string& detail) {
+  return fail("usage:", what, detail);
+}
+
+// Reads the flag at arguments[at], with its value; returns how many arguments it took.
+Result<std::size_t> take_flag(const std::vector<std::string>& arguments, std::size_t at, Parts& parts) {
+  std::string name = arguments[at].substr(arguments[at].starts_with("--") ? 2 : 1);
+  const auto equals = name.find('=');
+  const bool has_value = equals != std::string::npos;
+  std::string value = has_value ? name.substr(equals + 1) : "";
+  name.resize(std::min(equals, name.size()));
+
+  if (name == "help" || name == "h") {
+    parts.help = true;
+    return 1;
+  }
+  const auto* flag = find_flag(name);
+  if (flag == nullptr) return usage("unknown flag -" + name, "pillion -help lists them");
+  if (has_value || flag->boolean) {
+    parts.given.push_back({flag, has_value ? value : "true"});
+    return 1;
+  }
+  if (at + 1 >= arguments.size()) return usage("flag -" + name, std::string("needs a value: ") + flag->type);
+  parts.given.push_back({flag, arguments[at + 1]});
+  return 2;
+}
+
+Result<Parts> take_apart(const std::vector<std::string>& arguments) {
+  Parts parts;
+  std::size_t at = 0;
+  if (!arguments.empty() && !arguments[0].starts_with('-')) parts.command = arguments[at++];
+  while (at < arguments.size()) {
+    const auto& argument = arguments[at];
+    if (argument == "--") {
+      parts.dashes = true;
+      parts.after_dashes.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at) + 1, arguments.end());
+      break;
+    }
+    if (argument.size() < 2 || argument[0] != '-') {
+      parts.positional.push_back(argument);
+      ++at;
+      continue;
+    }
+    const auto taken = take_flag(arguments, at, parts);
+    if (!taken) return tl::make_unexpected(taken.error());
+    at += *taken;
+  }
+  return parts;
+}
+
+Result<Mode> find_mode(const Parts& parts) {
+  if (parts.command == "serve") return Mode::serve;
+  if (parts.command == "record") return parts.dashes ? Mode::record_command : Mode::record_attach;
+  if (parts.command == "install") return Mode::install;
+  if (parts.command == "probe") return Mode::probe;
+  return usage("unknown command '" + parts.command + "'", "there are serve, record, install and probe");
+}
+
+Help make_help(const Parts& parts, Mode mode) {
+  ModeSet modes = mode_bit(mode);
+  if (parts.command == "record") modes = mode_bit(Mode::record_attach) | mode_bit(Mode::record_command);
+  return {std::string(kUsage) + "\nflags of " + parts.command + ":\n" + help_text(modes)};
+}
+
+Result<void> set_defaults(Options& options) {
+  for (const auto& flag : flags()) {
+    if (*flag.initial == '\0') continue;
+    if (auto set = flag.set(options, flag.initial); !set) return set;
+  }
+  return {};
+}
+
+Result<void> set_given(const Parts& parts, Options& options) {
+  std::set<std::string_view> seen;
+  for (const auto& [flag, text] : parts.given) {
+    const std::string name = std::string("flag -") + flag->name;
+    if (const char* reason = flag->refusal(options.mode)) {
+      return usage(name, std::string("cannot be used with `") + to_string(options.mode) + "`: " + reason);
+    }
+    if (!seen.insert(flag->name).second && !flag->repeatable) return usage(name, "is given twice");
+    if (auto set = flag->set(options, text); !set) return usage(name, set.error().object + " is " + set.error().detail);
+    if (std::string_view(flag->name) == kSocketDirFlag) options.socket_dir_given = true;
+  }
+  return {};
+}
+
+Result<void> set_positional(const Parts& parts, Options& options) {
+  const auto& words = parts.positional;
+  std::size_t wanted = 0;
+  if (options.mode == Mode::install) {
+    if (words.empty()) return usage("install", "needs the folder to copy to: pillion install DIR");
+    options.install_dir = words[0];
+    wanted = 1;
+  }
+  if (options.mode == Mode::probe) {
+    if (words.empty() || (words[0] != "live" && words[0] != "ready")) {
+      return usage("probe", "needs to know what to ask: pillion probe live, or pillion probe ready");
+    }
+    options.probe = words[0] == "live" ? Probe::live : Probe::ready;
+    wanted = 1;
+  }
+  if (words.size() > wanted) return usage("unexpected argument '" + words[wanted] + "'", "flags begin with -");
+  if (options.mode == Mode::record_command) {
+    if (parts.after_dashes.empty()) return usage("record", "needs a command after --");
+    options.command = parts.after_dashes;
+  } else if (parts.dashes) {
+    return usage("unexpected argument '--'", "only record takes a command");
+  }
+  return {};
+}
+
+// What no flag can judge alone.
+Result<void> check_together(Options& options) {
+  if (options.mode == Mode::serve && !options.listen.loopback() && !options.insecure) {
+    return usage("flag -listen", options.listen.text() + " is not a loopback address: whoever reaches it reads "
+                 "profiles; add -insecure if that is meant (for probes and Prometheus -health-listen is enough)");
+  }
+  const auto& target = options.probe_target ? *options.probe_target : options.listen;
+  if (options.mode == Mode::probe && target.port == 0) {
+    return usage(options.probe_target ? "flag -url" : "flag -listen", "port 0 cannot be asked");
+  }
+  // A record is never split, and a ring that holds just one would drop every second.
+  const std::uint64_t ring_bytes = std::uint64_t{options.stacks_ring_kib} << 10;
+  const bool profiling = options.mode != Mode::install && options.mode != Mode::probe;
+  if (profiling && std::uint64_t{options.stack_bytes} * 2 > ring_bytes) {
+    return usage("flag -stack-bytes", std::to_string(options.stack_bytes) +
+                 " is more than half of a stacks ring (-stacks-ring-kib " + std::to_string(options.stacks_ring_kib) +
+                 ")");
+  }
+  if (options.output.empty()) options.output = std::string("profile") + http::file_suffix(options.format);
+  if (options.mode == Mode::record_attach && !options.duration) options.duration = std::chrono::seconds(20);
+  return {};
+}
+
+}  // namespace
+
+Result<std::variant<Options, Help>> parse_options(const std::vector<std::string>& arguments,
+                                                  const char* environment_socket_dir) {
+  const auto parts = take_apart(arguments);
+  if (!parts) return tl::make_unexpected(parts.error());
+  const auto mode = find_mode(*parts);
+  if (!mode) return tl::make_unexpected(mode.error());
+  if (parts->help) return make_help(*parts, *mode);
+
+  Options options;
+  options.mode = *mode;
+  if (auto set = set_defaults(options); !set) return tl::make_unexpected(set.error());
+  if (environment_socket_dir != nullptr && *environment_socket_dir != '\0') {
+    options.socket_dir = environment_socket_dir;
+    options.socket_dir_given = true;
+  }
+  for (const auto step : {set_given, set_positional}) {
+    if (auto done = step(*parts, options); !done) return tl::make_unexpected(done.error());
+  }
+  if (auto checked = check_together(options); !checked) return tl::make_unexpected(checked.error());
+  return options;
+}
+
+}  // namespace pillion

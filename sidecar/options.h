@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "http/listen_address.h"
+#include "http/profile_service.h"
+
+namespace pillion {
+
+// What the program is told to do. record is two modes because its flags differ.
+enum class Mode : std::uint8_t { serve, record_attach, record_command, install, probe };
+inline constexpr std::size_t kModes = 5;
+
+enum class Finalize : std::uint8_t {
+  automatic,  // detach finalizes CUPTI where that is known to be safe
+  never       // disable and unsubscribe only
+};
+
+enum class Probe : std::uint8_t { live, ready };
+
+// The command line after parsing and checking: every value is within its range. The defaults are those of the flag
+// table (flags.cpp), which fills this.
+struct Options {
+  Mode mode = Mode::serve;
+
+  // Where and what to attach (serve, record).
+  std::string socket_dir;
+  std::optional<std::uint32_t> pid;
+  std::chrono::milliseconds wait_for_shim{};  // 0: for ever
+  std::uint32_t max_sessions = 0;
+  std::vector<uid_t> allow_uids;
+
+  // What the shims are asked for.
+  std::chrono::milliseconds drain_every{};
+  std::uint64_t ring_budget_bytes = 0;  // over the rings of all processes
+  std::uint32_t sample_permyriad = 0;   // of the launching threads' time, 1/10000
+  std::uint32_t sample_mib_per_s = 0;
+  std::uint32_t stack_bytes = 0;  // most bytes of one snapshot
+  std::uint32_t events_rings = 0;
+  std::uint32_t events_ring_kib = 0;
+  std::uint32_t stacks_rings = 0;
+  std::uint32_t stacks_ring_kib = 0;
+  std::chrono::milliseconds linger{};  // how long a shim stays armed after the last window
+  Finalize finalize = Finalize::automatic;
+
+  // serve
+  http::ListenAddress listen;  // probe, too
+  std::optional<http::ListenAddress> health_listen;
+  bool insecure = false;
+  bool exit_with_workload = false;
+
+  // record
+  std::optional<std::chrono::milliseconds> duration;  // unset: until the target ends
+  std::string output;                                 // "-": stdout
+  http::ProfileFormat format = http::ProfileFormat::pprof;
+  http::ProfileType type = http::ProfileType::gpu;
+  std::vector<std::string> command;  // record_command: never empty
+  bool socket_dir_given = false;     // by flag or environment
+
+  // install
+  std::string install_dir;
+  std::vector<std::string> cupti_dirs;
+
+  // probe
+  Probe probe = Probe::live;
+  std::optional<http::ListenAddress> probe_target;  // -url; unset: `listen`
+
+  LogLevel log_level = LogLevel::info;
+};
+
+struct Help {
+  std::string text;  // for stdout; exit code 0
+};
+
+// A usage error names the flag or argument, and the reason. `environment_socket_dir` is PILLION_SOCKET_DIR or null.
+// `arguments` are those after the program's name.
+[[nodiscard]] Result<std::variant<Options, Help>> parse_options(const std::vector<std::string>& arguments,
+                                                                const char* environment_socket_dir);
+
+}  // namespace pillion

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands/fake_runtime.h"
+
+namespace pillion {
+
+FakeRuntime::~FakeRuntime() { stop(); }
+
+Result<void> FakeRuntime::start() {
+  if (script_.start_fails) return fail("watch", script_.options.socket_dir, "made to fail");
+  return {};
+}
+
+WaitOutcome FakeRuntime::wait_for_shim(std::stop_token stop) {
+  if (script_.shim_comes) return WaitOutcome::attached;
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::unique_lock lock(mutex);
+  const auto never = [] { return false; };
+  if (script_.options.wait_for_shim.count() == 0) {
+    changed.wait(lock, stop, never);
+  } else {
+    changed.wait_for(lock, stop, script_.options.wait_for_shim, never);
+  }
+  return stop.stop_requested() ? WaitOutcome::stopped : WaitOutcome::deadline;
+}
+
+bool FakeRuntime::wait_for_workload_end(std::stop_token stop) {
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  bool ended = false;
+  const std::stop_callback on_end(script_.workload_end.get_token(), [&] {
+    const std::lock_guard lock(mutex);
+    ended = true;
+    changed.notify_all();
+  });
+  std::unique_lock lock(mutex);
+  return changed.wait(lock, stop, [&] { return ended; });
+}
+
+void FakeRuntime::stop() {
+  if (stopped_) return;
+  stopped_ = true;
+  ++script_.stops;
+}
+
+}  // namespace pillion
