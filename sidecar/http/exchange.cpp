@@ -15,6 +15,8 @@ namespace {
 constexpr std::chrono::seconds kWriteTotal{120};  // for a whole response
 constexpr int kWriteStallMs = 10'000;             // without any progress
 
+constexpr std::size_t kKeepAliveCount = 1'000'000;  // only announced: idle_time alone ends a connection
+
 // Reads the head from memory (never the socket: what follows a head is the next request) and writes to the socket.
 class HeadStream final : public httplib::Stream {
  public:
@@ -120,7 +122,10 @@ class Exchange::Parser : public httplib::Server {
       const auto reply = error_reply({ErrorCode::bad_request, "the request's head cannot be read",
                                       "request line and each header: at most 8192 bytes"});
       response.set_content(reply.body, reply.content_type);
+      response.set_header("Connection", "close");
     });
+    set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(ConnectionLimits{}.idle_time).count());
+    set_keep_alive_max_count(kKeepAliveCount);
   }
 
   [[nodiscard]] bool serve(Connection& connection) {
