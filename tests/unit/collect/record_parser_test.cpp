@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collect/record_parser.h"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "test_rings.h"
+
+using namespace pillion;
+using namespace pillion::collect;
+
+namespace {
+
+template <typename Wire>
+void append(std::vector<std::byte>& batch, const Wire& record) {
+  const auto bytes = std::as_bytes(std::span(&record, 1));
+  batch.insert(batch.end(), bytes.begin(), bytes.end());
+}
+
+void append(std::vector<std::byte>& batch, const std::vector<std::byte>& record) {
+  batch.insert(batch.end(), record.begin(), record.end());
+}
+
+std::vector<std::byte> bytes_of(const std::string& text) {
+  const auto bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+TEST_CASE("every record type arrives field by field") {
+  std::vector<std::byte> batch;
+  auto launch = launch_record(11);
+  launch.time_ns = 12;
+  launch.context_key = 13;
+  launch.function = 14;
+  launch.cbid = 307;
+  launch.kind = PILLION_LAUNCH_GRAPH;
+  launch.flags = PILLION_LAUNCH_SNAPSHOT;
+  append(batch, launch);
+  auto failed = make_record<pillion_launch_failed>(PILLION_RECORD_LAUNCH_FAILED);
+  failed.correlation = 21;
+  failed.result = 700;
+  append(batch, failed);
+  auto kernel = make_record<pillion_kernel>(PILLION_RECORD_KERNEL);
+  kernel.correlation = 31;
+  kernel.device = 1;
+  kernel.context = 2;
+  kernel.stream = 3;
+  kernel.start_ns = 1'000;
+  kernel.end_ns = 900;  // CUPTI's word is passed on as it is
+  kernel.name = 5;
+  kernel.graph = 6;
+  kernel.graph_node = 7;
+  kernel.grid[2] = 8;
+  kernel.block[0] = 9;
+  kernel.static_shared_bytes = 10;
+  kernel.dynamic_shared_bytes = 20;
+  kernel.registers = 255;
+  append(batch, kernel);
+  auto copy = make_record<pillion_copy>(PILLION_RECORD_COPY);
+  copy.correlation = 41;
+  copy.bytes = 1ull << 40;
+  copy.copy_kind = 10;
+  copy.source_device = 1;
+  copy.destination_device = 2;
+  append(batch, copy);
+  auto set = make_record<pillion_set>(PILLION_RECORD_SET);
+  set.correlation = 51;
+  set.bytes = 77;
+  set.graph_node = 78;
+  append(batch, set);
+  auto overhead = make_record<pillion_overhead>(PILLION_RECORD_OVERHEAD);
+  overhead.start_ns = 61;
+  overhead.end_ns = 62;
+  overhead.kind = 63;
+  append(batch, overhead);
+  auto name = make_record<pillion_name>(PILLION_RECORD_NAME);
+  name.id = 71;
+  name.length = 5;
+  append(batch, with_tail(name, bytes_of("_Z1av")));
+  auto thread = make_record<pillion_thread>(PILLION_RECORD_THREAD);
+  thread.tid = 81;
+  thread.stack_low = 82;
+  thread.stack_high = 83;
+  std::memset(thread.comm, 'c', sizeof(thread.comm));
+  append(batch, thread);
+  auto device = make_record<pillion_device>(PILLION_RECORD_DEVICE);
+  device.device = 91;
+  device.compute_major = 9;
+  device.uuid[15] = 0xfe;
+  device.mig = 1;
+  std::memcpy(device.name, "H200", 5);
+  append(batch, device);
+  append(batch, snapshot_record(101, bytes_of("stackbytes")));
+
+  KeepingSink sink;
+  ParseCounts counts;
+  parse_records(batch, sink, counts);
+  CHECK(counts.records == 10);
+  CHECK(counts.unknown_records == 0);
+  CHECK(counts.malformed == 0);
+
+  REQUIRE(sink.launches.size() == 1);
+  CHECK(sink.launches[0].correlation == 11);
+  CHECK(sink.launches[0].time_ns == 12);
+  CHECK(sink.launches[0].context_key == 13);
+  CHECK(sink.launches[0].function == 14);
+  CHECK(sink.launches[0].cbid == 307);
+  CHECK(sink.launches[0].kind == LaunchKind::graph);
+  CHECK(sink.launches[0].has_snapshot);
+  CHECK(sink.failed.at(0).result == 700);
+  REQUIRE(sink.executions.size() == 3);
+  CHECK(sink.executions[0].kind == ExecutionKind::kernel);
+  CHECK(sink.executions[0].end_ns == 900);
+  CHECK(sink.executions[0].stream == 3);
+  CHECK(sink.executions[0].name == 5);
+  CHECK(sink.executions[0].graph_node == 7);
+  CHECK(sink.executions[0].grid[2] == 8);
+  CHECK(sink.executions[0].block[0] == 9);
+  CHECK(sink.executions[0].registers == 255);
+  CHECK(sink.executions[1].kind == ExecutionKind::copy);
+  CHECK(sink.executions[1].bytes == 1ull << 40);
+  CHECK(sink.executions[1].destination_device == 2);
+  CHECK(sink.executions[2].kind == ExecutionKind::set);
+  CHECK(sink.executions[2].graph_node == 78);
+  CHECK(sink.overheads.at(0).end_ns == 62);
+  CHECK(sink.names.at(0).name == "_Z1av");
+  CHECK(sink.threads.at(0).comm == std::string(16, 'c'));
+  CHECK(sink.devices.at(0).name == "H200");
+  CHECK(sink.devices.at(0).uuid[15] == 0xfe);
+  CHECK(sink.devices.at(0).mig);
+  REQUIRE(sink.snapshots.size() == 1);
+  CHECK(sink.snapshots[0].correlation == 101);
+  CHECK(sink.snapshots[0].stack == bytes_of("stackbytes"));
+}
+
+TEST_CASE("unknown types and larger records of a newer minor are stepped over") {
+  std::vector<std::byte> batch;
+  auto unknown = make_record<pillion_launch>(999);
+  append(batch, unknown);
+  auto larger = launch_record(5);
+  append(batch, with_tail(larger, std::vector<std::byte>(24)));
+  auto kind = launch_record(6);
+  kind.kind = 77;
+  append(batch, kind);
+  append(batch, launch_record(7));
+  KeepingSink sink;
+  ParseCounts counts;
+  parse_records(batch, sink, counts);
+  CHECK(counts.unknown_records == 2);
+  CHECK(counts.records == 2);
+  REQUIRE(sink.launches.size() == 2);
+  CHECK(sink.launches[0].correlation == 5);
+  CHECK(sink.launches[1].correlation == 7);
+}
+
+TEST_CASE("an impossible size ends the batch and is counted") {
+  for (const std::uint32_t size : {0u, 4u, 7u, 9u, 47u, 40u, 4'096u, 0xfffffff8u, 0xffffffffu}) {
+    INFO(size);
+    std::vector<std::byte> batch;
+    append(batch, launch_record(1));
+    auto bad = launch_record(2);
+    bad.header.size = size;
+    append(batch, bad);
+    append(batch, launch_record(3));
+    KeepingSink sink;
+    ParseCounts counts;
+    parse_records(batch, sink, counts);
+    CHECK(sink.launches.size() == 1);
+    CHECK(counts.malformed == 1);
+    CHECK(counts.malformed_bytes == 2 * sizeof(pillion_launch));
+  }
+}
+
+TEST_CASE("a batch that ends inside a header") {
+  std::vector<std::byte> batch(4);
+  KeepingSink sink;
+  ParseCounts counts;
+  parse_records(batch, sink, counts);
+  CHECK(counts.malformed == 1);
+}
+
+TEST_CASE("lengths inside a record may not reach past it") {
+  std::vector<std::byte> batch;
+  KeepingSink sink;
+  ParseCounts counts;
+  SECTION("name") {
+    auto name = make_record<pillion_name>(PILLION_RECORD_NAME);
+    name.length = 9;
+    append(batch, with_tail(name, bytes_of("12345678")));
+  }
+  SECTION("snapshot") {
+    auto snapshot = make_record<pillion_snapshot>(PILLION_RECORD_SNAPSHOT);
+    snapshot.stack_bytes = 0xffffffff;
+    append(batch, with_tail(snapshot, bytes_of("12345678")));
+  }
+  parse_records(batch, sink, counts);
+  CHECK(counts.malformed == 1);
+  CHECK(counts.records == 0);
+}
+
+TEST_CASE("stacks and names past their caps are cut and say so") {
+  std::vector<std::byte> batch;
+  append(batch, snapshot_record(1, std::vector<std::byte>(kStackBytesMax)));
+  append(batch, snapshot_record(2, std::vector<std::byte>(kStackBytesMax + 8)));
+  auto name = make_record<pillion_name>(PILLION_RECORD_NAME);
+  name.length = kNameBytesMax + 1;
+  append(batch, with_tail(name, std::vector<std::byte>(kNameBytesMax + 1)));
+  KeepingSink sink;
+  ParseCounts counts;
+  parse_records(batch, sink, counts);
+  REQUIRE(sink.snapshots.size() == 2);
+  CHECK_FALSE(sink.snapshots[0].truncated);
+  CHECK(sink.snapshots[1].truncated);
+  CHECK(sink.snapshots[1].stack.size() == kStackBytesMax);
+  CHECK(counts.cut_snapshots == 1);
+  CHECK(sink.names.at(0).name.size() == kNameBytesMax);
+  CHECK(counts.cut_names == 1);
+}
