@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/attachments.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/printable.h"
+
+namespace pillion::pipeline {
+namespace {
+
+using session::GoneReason;
+using session::SessionState;
+
+// How often a sleeping shim is asked, while a window wants it, whether it has a CUDA context by now.
+constexpr std::chrono::milliseconds kCare{250};
+// A process that was disarmed under an open window is armed again, but not more often than this.
+constexpr std::uint64_t kArmAgainNs = 1'000'000'000;
+constexpr std::size_t kUnacceptedListed = 16;
+
+std::chrono::milliseconds again_after(GoneReason reason) {
+  switch (reason) {
+    case GoneReason::closed: return std::chrono::milliseconds(100);
+    case GoneReason::busy: return std::chrono::milliseconds(2'000);
+    default: return std::chrono::milliseconds(10'000);
+  }
+}
+
+}  // namespace
+
+Attachments::Attachments(EventLoop& loop, AttachConfig config, DrainThread& drain, TargetCode& code, Bell& bell)
+    : loop_(loop),
+      config_(std::move(config)),
+      drain_(drain),
+      code_(code),
+      bell_(bell),
+      budget_(std::make_shared<session::RingBudget>(config_.ring_budget_bytes, config_.max_sessions)) {}
+
+Attachments::~Attachments() = default;
+
+Result<void> Attachments::start() {
+  discovery::SocketDirectoryOptions options;
+  options.path = config_.socket_dir;
+  auto directory = discovery::SocketDirectory::create(loop_, options, *this);
+  if (!directory) return tl::make_unexpected(directory.error());
+  directory_ = std::move(*directory);
+  directory_->start();
+  care_timer_ = loop_.every(kCare, [this] { look_after_sessions(); });
+  return {};
+}
+
+void Attachments::stop() {
+  stopping_ = true;
+  for (auto& [path, attachment] : attachments_) {
+    const auto state = attachment.session->state();
+    if (state == SessionState::armed || state == SessionState::arming) attachment.session->disarm(config_.finalize);
+  }
+}
+
+void Attachments::on_found(const discovery::ShimAddress& address) {
+  if (stopping_ || attachments_.contains(address.path)) return;
+  session::SessionOptions options;
+  options.allowed_uids = config_.allow_uids;
+  Attachment attachment;
+  attachment.address = address;
+  attachment.session = std::make_unique<session::Session>(
+      loop_, static_cast<session::SessionObserver&>(*this), budget_, options, next_target_++, address.path);
+  auto& kept = attachments_.emplace(address.path, std::move(attachment)).first->second;
+  kept.session->connect();
+}
+
+void Attachments::on_lost(const discovery::ShimAddress&) {}  // the connection tells when the process has gone
+
+void Attachments::on_hello(session::Session& session, const session::Hello& hello) {
+  auto* attachment = find(session);
+  if (attachment == nullptr) return;
+  if (!attachment->accepted) {
+    const discovery::TargetSelection selection(config_.pid ? std::vector<std::uint32_t>{*config_.pid}
+                                                           : std::vector<std::uint32_t>{});
+    if (!selection.matches(attachment->address, session.peer_pid())) {
+      // Not ours: let go at once, another sidecar may want it. Not from within the session's own call.
+      loop_.after(std::chrono::nanoseconds(0), [this, path = attachment->address.path] {
+        const auto found = attachments_.find(path);
+        if (found != attachments_.end() && !found->second.accepted) attachments_.erase(found);
+      });
+      return;
+    }
+    attachment->accepted = true;
+    ever_attached_ = true;
+    ++totals_.sessions;
+    directory_->mark_alive(attachment->address.path);
+    code_.add(session.target(), session.file_channel());
+    log(LogLevel::info, "attached to " + hello.comm + ", process " + std::to_string(pid_of(*attachment)));
+    bell_.ring();
+  }
+  arm_if_wanted(*attachment);
+}
+
+void Attachments::on_armed(session::Session& session, const session::Armed& armed) {
+  auto* attachment = find(session);
+  if (attachment == nullptr || !session.memory()) return;
+  attachment->refused.reset();
+  attachment->skipped.clear();
+  const auto& hello = *session.hello();
+  ArmedTarget target{session.target(), pid_of(*attachment), hello.comm, hello.exe, armed, session.memory()->rings()};
+  session.drop_memory();  // the drain thread holds it from here on
+  // The window's waiter must see the target on the drain thread before it opens its window there.
+  if (!drain_.loop().post([this, target = std::move(target)]() mutable {
+        drain_.add(std::move(target));
+        bell_.ring();
+      })) {
+    log_once(LogLevel::error, "drain queue", "the drain thread takes no work");
+  }
+  log(LogLevel::info, "armed process " + std::to_string(pid_of(*attachment)) + " with CUPTI " +
+                          std::to_string(armed.cupti_version) + " from " + armed.cupti_path);
+}
+
+void Attachments::on_refused(session::Session& session, const session::Refused& refused) {
+  auto* attachment = find(session);
+  if (attachment == nullptr) return;
+  attachment->refused = refused;
+  attachment->refused_in = windows_.empty() ? 0 : windows_.rbegin()->first;
+  ++totals_.refusals[session::refusal_name(refused.reason)];
+  log(LogLevel::warning, "process " + std::to_string(pid_of(*attachment)) + " refused to be armed: " +
+                             session::refusal_name(refused.reason) + ": " + refused.text);
+  bell_.ring();
+}
+
+void Attachments::on_disarmed(session::Session& session, const session::Disarmed& disarmed) {
+  auto* attachment = find(session);
+  if (attachment == nullptr) return;
+  const auto reason = session::disarm_reason_name(disarmed.reason);
+  attachment->last_disarm = reason + ", " + session::residue_name(disarmed.residue) +
+                            (disarmed.text.empty() ? "" : ": " + disarmed.text);
+  const bool asked = disarmed.reason == PILLION_DISARM_ASKED;
+  (void)drain_.loop().post([this, target = session.target(), generation = disarmed.generation,
+                            why = asked ? std::string() : "disarmed: " + reason] {
+    drain_.end(target, generation, why);
+  });
+  log(LogLevel::info, "disarmed process " + std::to_string(pid_of(*attachment)) + ": " + attachment->last_disarm);
+  attachment->arm_again_ns = monotonic_ns() + kArmAgainNs;
+  if (disarmed.reason == PILLION_DISARM_CUPTI_FATAL || disarmed.reason == PILLION_DISARM_CLOBBERED) {
+    attachment->refused = session::Refused{disarmed.generation, PILLION_REFUSAL_INERT, 0, {}, reason};
+    attachment->refused_in = windows_.empty() ? 0 : windows_.rbegin()->first;
+  }
+  arm_if_wanted(*attachment);
+  bell_.ring();
+}
+
+void Attachments::on_maps(session::Session& session, session::MapsText maps) { code_.update(session.target(), maps); }
+
+void Attachments::on_gone(session::Session& session, const session::Gone& gone) {
+  auto* attachment = find(session);
+  if (attachment == nullptr) return;
+  const std::string path = attachment->address.path;
+  ++totals_.gone[session::gone_name(gone.reason)];
+  if (attachment->accepted) {
+    for (auto& [id, window] : windows_) window.gone += in_scope(*attachment, window) ? 1 : 0;
+    log(LogLevel::info, "process " + std::to_string(pid_of(*attachment)) + " has gone: " + gone.text);
+    (void)drain_.loop().post([this, target = session.target(), generation = session.generation()] {
+      drain_.end(target, generation, "the process ended");
+    });
+  } else {
+    remember_unaccepted(*attachment, gone);
+  }
+  if (gone.reason == GoneReason::stale) {
+    directory_->mark_stale(path);
+  } else {
+    directory_->find_again(path, again_after(gone.reason));
+  }
+  attachments_.erase(path);
+  bell_.ring();
+}
+
+void Attachments::remember_unaccepted(const Attachment& attachment, const session::Gone& gone) {
+  if (gone.reason == GoneReason::stale || gone.reason == GoneReason::closed) return;
+  auto& list = totals_.unaccepted;
+  const std::string text = attachment.address.path + ": " + gone.text;
+  if (std::find(list.begin(), list.end(), text) != list.end()) return;
+  if (list.size() >= kUnacceptedListed) list.erase(list.begin());
+  list.push_back(text);
+  log_once(LogLevel::warning, "unaccepted " + attachment.address.path, text);
+}
+
+void Attachments::look_after_sessions() {
+  if (windows_.empty() || stopping_) return;
+  for (auto& [path, attachment] : attachments_) {
+    if (!attachment.accepted || attachment.session->state() != SessionState::connected) continue;
+    if (!wanted(attachment)) continue;
+    if (attachment.session->hello()->has_context()) {
+      arm_if_wanted(attachment);
+    } else {
+      attachment.session->query();  // on_hello follows
+    }
+  }
+}
+
+void Attachments::arm_if_wanted(Attachment& attachment) {
+  if (stopping_ || !attachment.accepted || !wanted(attachment)) return;
+  auto& session = *attachment.session;
+  if (session.state() != SessionState::connected) {
+    (void)session.keep_armed();
+    return;
+  }
+  if (!session.hello()->has_context() || monotonic_ns() < attachment.arm_again_ns) return;
+  if (attachment.refused && attachment.refused_in >= windows_.rbegin()->first) return;  // until the next request
+  if (auto sent = session.arm(config_.arm); !sent) {
+    if (attachment.skipped.empty()) {
+      ++totals_.over_budget;
+      log(LogLevel::warning, "process " + std::to_string(pid_of(attachment)) + ": " + sent.error().message());
+    }
+    attachment.skipped = sent.error().message();
+    bell_.ring();
+  }
+}
+
+bool Attachments::in_scope(const Attachment& attachment, const Wanted& window) const {
+  return attachment.accepted && (!window.pid || *window.pid == pid_of(attachment));
+}
+
+bool Attachments::wanted(const Attachment& attachment) const {
+  return std::any_of(windows_.begin(), windows_.end(),
+                     [&](const auto& window) { return in_scope(attachment, window.second); });
+}
+
+Attachments::Attachment* Attachments::find(const session::Session& session) {
+  const auto found = attachments_.find(session.path());
+  return found != attachments_.end() && found->second.session.get() == &session ? &found->second : nullptr;
+}
+
+std::uint32_t Attachments::pid_of(const Attachment& attachment) {
+  const auto& session = *attachment.session;
+  return session.peer_pid() != 0 ? session.peer_pid() : attachment.address.pid;
+}
+
+}  // namespace pillion::pipeline

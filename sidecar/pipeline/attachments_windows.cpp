@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The half of Attachments that windows and reports ask.
+#include <utility>
+
+#include "pipeline/attachments.h"
+
+namespace pillion::pipeline {
+
+using session::SessionState;
+
+void Attachments::begin_window(join::WindowId id, std::optional<std::uint32_t> pid) {
+  windows_[id] = Wanted{pid, 0};
+  for (auto& [path, attachment] : attachments_) {
+    attachment.skipped.clear();
+    if (!attachment.accepted || !in_scope(attachment, windows_[id])) continue;
+    if (attachment.session->hello()->has_context()) {
+      arm_if_wanted(attachment);
+    } else {
+      attachment.session->query();
+    }
+  }
+}
+
+WindowArming Attachments::arming(join::WindowId id) const {
+  WindowArming answer;
+  const auto window = windows_.find(id);
+  if (window == windows_.end()) return answer;
+  answer.gone = window->second.gone;
+  for (const auto& [path, attachment] : attachments_) {
+    if (!in_scope(attachment, window->second)) continue;
+    ++answer.selected;
+    const auto state = attachment.session->state();
+    if (state == SessionState::armed) {
+      ++answer.armed;
+    } else if (attachment.refused && attachment.refused_in >= id) {
+      answer.refused.push_back(*attachment.refused);
+    } else if (!attachment.skipped.empty()) {
+      ++answer.skipped;
+      answer.skipped_text = attachment.skipped;
+    } else if (state == SessionState::connected && !attachment.session->hello()->has_context()) {
+      ++answer.asleep;
+    } else {
+      ++answer.waiting;
+    }
+  }
+  return answer;
+}
+
+void Attachments::end_window(join::WindowId id) {
+  windows_.erase(id);
+  for (auto& [path, attachment] : attachments_) {
+    if (!attachment.accepted || wanted(attachment)) continue;
+    const auto state = attachment.session->state();
+    if (state == SessionState::armed || state == SessionState::arming) {
+      attachment.session->disarm(config_.finalize, config_.linger);
+    }
+  }
+}
+
+void Attachments::flush(join::WindowId id, bool forced, std::chrono::milliseconds deadline,
+                        std::function<void()> done) {
+  const auto window = windows_.find(id);
+  // Called when the last copy of it goes: after the last answer, or at once when nothing is armed.
+  const std::shared_ptr<void> all_answered(nullptr, [done = std::move(done)](void*) { done(); });
+  if (window == windows_.end()) return;
+  for (auto& [path, attachment] : attachments_) {
+    if (!in_scope(attachment, window->second) || attachment.session->state() != SessionState::armed) continue;
+    attachment.session->flush(forced, deadline, [all_answered](Result<session::Flushed>) {});
+  }
+}
+
+void Attachments::request_maps(TargetId target) {
+  for (auto& [path, attachment] : attachments_) {
+    if (attachment.session->target() == target) attachment.session->request_maps(0);
+  }
+}
+
+std::size_t Attachments::connected() const {
+  std::size_t count = 0;
+  for (const auto& [path, attachment] : attachments_) count += attachment.accepted ? 1 : 0;
+  return count;
+}
+
+std::size_t Attachments::armed() const {
+  std::size_t count = 0;
+  for (const auto& [path, attachment] : attachments_) {
+    count += attachment.session->state() == SessionState::armed ? 1 : 0;
+  }
+  return count;
+}
+
+AttachReport Attachments::report() const {
+  AttachReport report = totals_;
+  if (directory_) report.directory = directory_->report();
+  report.ring_bytes = budget_->bytes();
+  for (const auto& [path, attachment] : attachments_) {
+    if (!attachment.accepted) continue;
+    const auto& hello = *attachment.session->hello();
+    AttachmentView view;
+    view.target = attachment.session->target();
+    view.pid = pid_of(attachment);
+    view.comm = hello.comm;
+    view.exe = hello.exe;
+    view.state = session::state_name(attachment.session->state());
+    view.has_context = hello.has_context();
+    view.cupti_path = hello.cupti_path;
+    view.cupti_version = hello.cupti_version;
+    view.driver_version = hello.driver_version;
+    if (attachment.refused) {
+      view.last_refusal = session::refusal_name(attachment.refused->reason) + ": " + attachment.refused->text;
+    }
+    view.last_disarm = attachment.last_disarm;
+    report.attachments.push_back(std::move(view));
+  }
+  return report;
+}
+
+}  // namespace pillion::pipeline

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/build_thread.h"
+
+#include <cstdlib>
+#include <future>
+#include <utility>
+
+#include "export/folded.h"
+#include "export/json.h"
+#include "export/pprof.h"
+#include "pipeline/code_names.h"
+#include "profile/builder.h"
+
+namespace pillion::pipeline {
+namespace {
+
+constexpr std::size_t kQueuedMax = 64;  // windows
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod) {
+  profile::BuildInput input;
+  input.start_wall_ns = request.start_wall_ns;
+  input.t0_ns = request.t0_ns;
+  input.t1_ns = request.t1_ns;
+  for (const auto& part : request.parts) {
+    profile::TargetInput target;
+    target.id = part.target;
+    target.pid = part.pid;
+    target.comm = part.comm;
+    target.exe = part.exe;
+    target.pod = pod.pod;
+    target.name_space = pod.name_space;
+    target.container = pod.container;
+    target.data = &part.data;
+    target.stacks = part.stacks.get();
+    target.quality = part.quality;
+    input.targets.push_back(std::move(target));
+  }
+  for (const auto& refused : request.refused) {
+    if (refused.reason == PILLION_REFUSAL_SUBSCRIBER_HELD) ++input.quality.subscriber_conflicts;
+    input.anomalies.push_back({"refused", 1, session::refusal_name(refused.reason) + ": " + refused.text});
+  }
+  input.quality.clock_steps = request.clock_stepped ? 1 : 0;
+  input.quality.targets_skipped = request.skipped;
+  return input;
+}
+
+}  // namespace
+
+PodIdentity PodIdentity::from_environment() {
+  return {environment("PILLION_POD_NAME"), environment("PILLION_POD_NAMESPACE"), environment("PILLION_CONTAINER")};
+}
+
+BuildThread::BuildThread(TargetCode& code, FileTable& files, PodIdentity pod)
+    : code_(code), files_(files), pod_(std::move(pod)), symbolizer_(files), queue_(kQueuedMax) {}
+
+void BuildThread::start() {
+  thread_ = std::thread([this] {
+    while (auto work = queue_.pop()) (*work)();
+  });
+}
+
+void BuildThread::stop() {
+  queue_.close();
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<std::string> BuildThread::render(BuildRequest request) {
+  // std::function wants what can be copied; the request cannot.
+  auto held = std::make_shared<BuildRequest>(std::move(request));
+  auto done = std::make_shared<std::promise<Result<std::string>>>();
+  auto rendered = done->get_future();
+  if (!queue_.try_push([this, held, done] { done->set_value(build(std::move(*held))); })) {
+    return fail("build profile", "", "too many windows wait to be built, or pillion is ending");
+  }
+  return rendered.get();
+}
+
+Result<std::string> BuildThread::build(BuildRequest request) {
+  CodeNames names(code_, files_, symbolizer_);
+  const auto profile = profile::build(input_of(request, pod_), names);
+  switch (request.format) {
+    case http::ProfileFormat::pprof: return exporting::to_pprof(profile);
+    case http::ProfileFormat::json: return exporting::to_json(profile);
+    case http::ProfileFormat::folded: return exporting::to_folded(profile);
+  }
+  return fail("build profile", "", "unknown format");
+}
+
+}  // namespace pillion::pipeline

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/bounded_queue.h"
+#include "base/file_table.h"
+#include "base/result.h"
+#include "http/profile_service.h"
+#include "pipeline/drained_target.h"
+#include "pipeline/target_code.h"
+#include "session/messages.h"
+#include "symbolize/symbolizer.h"
+
+namespace pillion::pipeline {
+
+// A closed window, to be made into bytes.
+struct BuildRequest {
+  std::int64_t start_wall_ns = 0;  // CLOCK_REALTIME
+  std::uint64_t t0_ns = 0;         // CLOCK_MONOTONIC
+  std::uint64_t t1_ns = 0;
+  http::ProfileFormat format = http::ProfileFormat::pprof;
+  std::vector<WindowPart> parts;
+  std::vector<session::Refused> refused;  // processes that could not be armed
+  std::uint64_t skipped = 0;              // processes past a limit
+  bool clock_stepped = false;             // CLOCK_REALTIME jumped during the window
+};
+
+// The pod that this sidecar runs in, by the downward API; empty outside Kubernetes.
+struct PodIdentity {
+  std::string pod, name_space, container;
+  [[nodiscard]] static PodIdentity from_environment();
+};
+
+// The thread that names code and writes profiles: symbol tables have one owner, and a large window must not hold up
+// the drain.
+class BuildThread {
+ public:
+  BuildThread(TargetCode& code, FileTable& files, PodIdentity pod);
+  ~BuildThread() { stop(); }
+
+  void start();
+  void stop();
+
+  // Blocks until the window is rendered. Any thread but its own.
+  [[nodiscard]] Result<std::string> render(BuildRequest request);
+
+ private:
+  [[nodiscard]] Result<std::string> build(BuildRequest request);
+
+  TargetCode& code_;
+  FileTable& files_;
+  const PodIdentity pod_;
+  symbolize::Symbolizer symbolizer_;  // on thread_ only
+  BoundedQueue<std::function<void()>> queue_;
+  std::thread thread_;  // last: it uses everything above
+};
+
+}  // namespace pillion::pipeline

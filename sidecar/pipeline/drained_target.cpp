@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/drained_target.h"
+
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+namespace pillion::pipeline {
+namespace {
+
+// All fields of pillion_counters are totals of the same type but the few that say how things stand.
+pillion_counters since(const pillion_counters& end, const pillion_counters& begin) {
+  using Fields = std::array<std::uint64_t, sizeof(pillion_counters) / sizeof(std::uint64_t)>;
+  auto difference = std::bit_cast<Fields>(end);
+  const auto from = std::bit_cast<Fields>(begin);
+  for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= from[i];
+  auto result = std::bit_cast<pillion_counters>(difference);
+  result.launching_threads = end.launching_threads;
+  result.sample_interval = end.sample_interval;
+  result.last_tick_ns = end.last_tick_ns;
+  return result;
+}
+
+}  // namespace
+
+DrainedTarget::DrainedTarget(ArmedTarget armed, collect::ModuleStore& modules, UnwindThread& unwinder)
+    : armed_(std::move(armed)),
+      modules_(modules),
+      unwinder_(unwinder),
+      collector_(armed_.target, armed_.rings, modules),
+      joiner_(armed_.target) {
+  joiner_.on_session(armed_.armed.armed_ns);
+}
+
+bool DrainedTarget::drain() {
+  joiner_.on_drain_cycle(monotonic_ns());
+  return collector_.drain(*this).again();
+}
+
+void DrainedTarget::on_execution(const RawExecution& execution) {
+  if (execution.end_ns > execution.start_ns && execution.start_ns != 0) {
+    gpu_ns_ += execution.end_ns - execution.start_ns;
+  }
+  joiner_.on_execution(execution);
+}
+
+void DrainedTarget::on_snapshot(RawSnapshot snapshot) {
+  const auto correlation = snapshot.correlation;
+  const auto context_key = snapshot.context_key;
+  if (unwinder_.submit({armed_.target, generation(), std::move(snapshot), stacks_})) return;
+  ++snapshots_dropped_;
+  joiner_.on_stack(correlation, context_key, 0, StackEnding::faulted);
+}
+
+void DrainedTarget::on_unwound(const UnwoundSnapshot& unwound) {
+  joiner_.on_stack(unwound.correlation, unwound.context_key, unwound.stack, unwound.ending);
+}
+
+void DrainedTarget::open_window(join::WindowId id, join::WindowFilter filter, std::uint64_t t0_ns,
+                                std::uint64_t t1_ns) {
+  drain();  // what is in the rings now is older than the window, so the totals below are its beginning
+  if (auto opened = joiner_.open_window(id, filter, t0_ns, t1_ns); !opened) {
+    log_once(LogLevel::error, "open window", opened.error().message());
+    return;
+  }
+  at_open_[id] = totals();
+}
+
+Result<WindowPart> DrainedTarget::close_window(join::WindowId id, std::uint64_t t1_ns) {
+  auto data = joiner_.close_window(id, t1_ns);
+  const auto begin = at_open_.extract(id);
+  if (!data) return tl::make_unexpected(data.error());
+  return WindowPart{armed_.target,     armed_.pid, armed_.comm, armed_.exe, std::move(*data), stacks_,
+                    quality_since(begin.empty() ? Totals{} : begin.mapped())};
+}
+
+void DrainedTarget::abandon_window(join::WindowId id) {
+  joiner_.abandon_window(id);
+  at_open_.erase(id);
+}
+
+void DrainedTarget::end(std::string why) {
+  while (drain()) {
+  }
+  ended_ = true;
+  ended_why_ = std::move(why);
+}
+
+DrainedTarget::Totals DrainedTarget::totals() {
+  return {collector_.shim_counters().read(), collector_.counts(), snapshots_dropped_, modules_.counts().evicted};
+}
+
+profile::TargetQuality DrainedTarget::quality_since(const Totals& begin) {
+  const Totals end = totals();
+  profile::TargetQuality quality;
+  quality.counters = since(end.shim, begin.shim);
+  quality.driver_version = armed_.armed.driver_version;
+  quality.cupti_version = armed_.armed.cupti_version;
+  quality.cupti_path = armed_.armed.cupti_path;
+  quality.records_skipped = end.collect.events.unknown_records + end.collect.stacks.unknown_records -
+                            begin.collect.events.unknown_records - begin.collect.stacks.unknown_records;
+  quality.records_bad = end.collect.events.malformed + end.collect.stacks.malformed -
+                        begin.collect.events.malformed - begin.collect.stacks.malformed;
+  quality.ring_resets = end.collect.ring_resets - begin.collect.ring_resets;
+  quality.snapshots_dropped_sidecar = end.snapshots_dropped - begin.snapshots_dropped;
+  quality.modules_evicted = end.modules_evicted - begin.modules_evicted;
+  quality.ended_early = ended_why_;
+  return quality;
+}
+
+}  // namespace pillion::pipeline

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/stack_table.h"
+#include "collect/collector.h"
+#include "collect/module_store.h"
+#include "join/joiner.h"
+#include "pipeline/unwind_thread.h"
+#include "profile/builder.h"
+#include "records.h"
+#include "session/messages.h"
+
+namespace pillion::pipeline {
+
+// One arming of one process, as the attach thread hands it to the drain thread.
+struct ArmedTarget {
+  TargetId target = 0;
+  std::uint32_t pid = 0;  // as the sidecar sees it
+  std::string comm;
+  std::string exe;
+  session::Armed armed;
+  SharedRings rings;
+};
+
+// What one arming gave to one window, for build().
+struct WindowPart {
+  TargetId target = 0;
+  std::uint32_t pid = 0;
+  std::string comm;
+  std::string exe;
+  WindowData data;
+  std::shared_ptr<const StackTable> stacks;
+  profile::TargetQuality quality;
+};
+
+// One arming of one process on the drain thread: its rings are emptied, its records joined, its snapshots sent to
+// the unwinder. Works on when the process has gone, until its last window is closed.
+class DrainedTarget : private RecordSink {
+ public:
+  DrainedTarget(ArmedTarget armed, collect::ModuleStore& modules, UnwindThread& unwinder);
+
+  // Returns whether the next drain should follow at once.
+  bool drain();
+  void on_unwound(const UnwoundSnapshot& unwound);
+
+  void open_window(join::WindowId id, join::WindowFilter filter, std::uint64_t t0_ns, std::uint64_t t1_ns);
+  void end_window(join::WindowId id, std::uint64_t t1_ns) { joiner_.end_window(id, t1_ns); }
+  [[nodiscard]] join::Settlement settlement(join::WindowId id) const { return joiner_.settlement(id); }
+  [[nodiscard]] Result<WindowPart> close_window(join::WindowId id, std::uint64_t t1_ns);
+  void abandon_window(join::WindowId id);
+
+  // The rings get nothing new: the process has gone or was disarmed. `why` is empty when that was asked for.
+  void end(std::string why);
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] bool needed() const { return !ended_ || joiner_.open_windows() > 0; }
+
+  [[nodiscard]] TargetId target() const { return armed_.target; }
+  [[nodiscard]] std::uint32_t pid() const { return armed_.pid; }
+  [[nodiscard]] std::uint64_t generation() const { return armed_.armed.generation; }
+  [[nodiscard]] JoinCounters join_counters() const { return joiner_.counters(); }
+  [[nodiscard]] const pillion_counters& shim_counters() { return collector_.shim_counters().read(); }
+  [[nodiscard]] const collect::CollectCounts& collect_counts() const { return collector_.counts(); }
+  [[nodiscard]] std::uint64_t gpu_ns() const { return gpu_ns_; }
+
+ private:
+  // Totals of this arming at one moment; a window's own are the difference of two.
+  struct Totals {
+    pillion_counters shim{};
+    collect::CollectCounts collect;
+    std::uint64_t snapshots_dropped = 0;
+    std::uint64_t modules_evicted = 0;
+  };
+  [[nodiscard]] Totals totals();
+  [[nodiscard]] profile::TargetQuality quality_since(const Totals& begin);
+
+  void on_launch(const RawLaunch& launch) override { joiner_.on_launch(launch); }
+  void on_launch_failed(const RawLaunchFailed& failed) override { joiner_.on_launch_failed(failed); }
+  void on_execution(const RawExecution& execution) override;
+  void on_overhead(const RawOverhead& overhead) override { joiner_.on_overhead(overhead); }
+  void on_name(RawName name) override { joiner_.on_name(std::move(name)); }
+  void on_thread(RawThread thread) override { joiner_.on_thread(std::move(thread)); }
+  void on_device(RawDevice device) override { joiner_.on_device(std::move(device)); }
+  void on_snapshot(RawSnapshot snapshot) override;
+
+  const ArmedTarget armed_;
+  collect::ModuleStore& modules_;
+  UnwindThread& unwinder_;
+  collect::Collector collector_;
+  join::Joiner joiner_;
+  std::shared_ptr<StackTable> stacks_ = std::make_shared<StackTable>();
+  std::map<join::WindowId, Totals> at_open_;
+  std::uint64_t snapshots_dropped_ = 0;
+  std::uint64_t gpu_ns_ = 0;
+  std::string ended_why_;
+  bool ended_ = false;
+};
+
+}  // namespace pillion::pipeline

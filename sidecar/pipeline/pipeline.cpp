@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/pipeline.h"
+
+#include <sys/resource.h>
+
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "discovery/process_survey.h"
+#include "pipeline/window_run.h"
+
+namespace pillion::pipeline {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kBeat{500};
+constexpr std::uint64_t kBeatLostNs = 5'000'000'000;
+constexpr milliseconds kLook{200};
+// A process that executes another program closes its socket and comes back with another.
+constexpr milliseconds kWorkloadBackWithin{1'000};
+constexpr milliseconds kDisarmPatience{700};
+
+AttachConfig attach_config(const Options& options) {
+  AttachConfig config;
+  config.socket_dir = options.socket_dir;
+  config.pid = options.pid;
+  config.max_sessions = options.max_sessions;
+  config.ring_budget_bytes = options.ring_budget_bytes;
+  config.allow_uids.assign(options.allow_uids.begin(), options.allow_uids.end());
+  config.linger = options.linger;
+  config.finalize = options.finalize == Finalize::automatic;
+  config.arm.sample_permyriad = options.sample_permyriad;
+  config.arm.sample_mib_per_s = options.sample_mib_per_s;
+  config.arm.stack_bytes_max = options.stack_bytes;
+  config.arm.geometry.events_rings = options.events_rings;
+  config.arm.geometry.events_ring_bytes = options.events_ring_kib << 10;
+  config.arm.geometry.stacks_rings = options.stacks_rings;
+  config.arm.geometry.stacks_ring_bytes = options.stacks_ring_kib << 10;
+  return config;
+}
+
+// Every file of every workload keeps a descriptor open, and so does every HTTP connection.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Result<void> Pipeline::start() {
+  raise_descriptor_limit();
+  auto attach_loop = EventLoop::create();
+  if (!attach_loop) return tl::make_unexpected(attach_loop.error());
+  auto drain_loop = EventLoop::create();
+  if (!drain_loop) return tl::make_unexpected(drain_loop.error());
+  attach_loop_ = std::move(*attach_loop);
+  drain_ = std::make_unique<DrainThread>(std::move(*drain_loop), options_.drain_every, bell_);
+  code_ = std::make_unique<TargetCode>([this](TargetId target) {
+    (void)attach_loop_->post([this, target] { attachments_->request_maps(target); });
+  });
+  unwind_ = std::make_unique<UnwindThread>(*code_, files_, [this](UnwoundSnapshot unwound) {
+    (void)drain_->loop().post([this, unwound] { drain_->on_unwound(unwound); });
+  });
+  build_ = std::make_unique<BuildThread>(*code_, files_, PodIdentity::from_environment());
+  attachments_ = std::make_unique<Attachments>(*attach_loop_, attach_config(options_), *drain_, *code_, bell_);
+  if (auto started = attachments_->start(); !started) return started;
+  attach_beat_ns_ = monotonic_ns();
+  attach_loop_->every(kBeat, [this] { attach_beat_ns_.store(monotonic_ns(), std::memory_order_relaxed); });
+  unwind_->start();
+  build_->start();
+  drain_->start(*unwind_);
+  attach_thread_ = std::thread([this] { attach_loop_->run(); });
+  return {};
+}
+
+void Pipeline::stop() {
+  if (stopped_.exchange(true) || !attach_loop_) return;
+  if (attach_thread_.joinable()) {
+    (void)attach_loop_->post([this] { attachments_->stop(); });
+    const auto deadline = steady_clock::now() + kDisarmPatience;
+    while (steady_clock::now() < deadline) {
+      const auto heard = bell_.rings();
+      const auto armed = ask(*attach_loop_, [this] { return attachments_->armed(); });
+      if (!armed || *armed == 0) break;
+      bell_.wait_until(heard, steady_clock::now() + kLook, {});
+    }
+    attach_loop_->stop();
+    attach_thread_.join();
+  }
+  // From here on no thread calls into another that has ended: the unwinder posts to the drain's loop, which refuses.
+  if (drain_) drain_->stop();
+  if (unwind_) unwind_->stop();
+  if (build_) build_->stop();
+}
+
+std::size_t Pipeline::connected() {
+  return ask(*attach_loop_, [this] { return attachments_->connected(); }).value_or(0);
+}
+
+AttachReport Pipeline::report() {
+  return ask(*attach_loop_, [this] { return attachments_->report(); }, milliseconds(1'000)).value_or(AttachReport{});
+}
+
+WaitOutcome Pipeline::wait_for_shim(std::stop_token stop) {
+  const bool bounded = options_.wait_for_shim.count() > 0;
+  const auto deadline = steady_clock::now() + options_.wait_for_shim;
+  while (!stop.stop_requested()) {
+    const auto heard = bell_.rings();
+    if (connected() > 0) return WaitOutcome::attached;
+    if (bounded && steady_clock::now() >= deadline) return WaitOutcome::deadline;
+    const auto look = steady_clock::now() + kLook;
+    bell_.wait_until(heard, bounded ? std::min(look, deadline) : look, stop);
+  }
+  return WaitOutcome::stopped;
+}
+
+bool Pipeline::wait_for_workload_end(std::stop_token stop) {
+  bool nobody = false;
+  steady_clock::time_point nobody_since;
+  while (!stop.stop_requested()) {
+    const auto heard = bell_.rings();
+    const auto now = steady_clock::now();
+    const auto ended = ask(*attach_loop_, [this] {
+      return attachments_->ever_attached() && attachments_->connected() == 0;
+    });
+    if (!ended.value_or(false)) {
+      nobody = false;
+    } else if (!nobody) {
+      nobody = true;
+      nobody_since = now;
+    } else if (now - nobody_since >= kWorkloadBackWithin) {
+      return true;
+    }
+    bell_.wait_until(heard, now + kLook, stop);
+  }
+  return false;
+}
+
+std::string Pipeline::what_was_seen() {
+  const auto seen = report();
+  std::string text = "socket directory " + options_.socket_dir + ": ";
+  if (!seen.directory.exists) {
+    text += seen.directory.error.empty() ? "does not exist" : seen.directory.error;
+  } else {
+    text += std::to_string(seen.directory.sockets) + " shim sockets, " + std::to_string(seen.directory.stale) +
+            " of them left behind, " + std::to_string(seen.directory.other_names + seen.directory.not_sockets) +
+            " other entries";
+  }
+  for (const auto& shim : seen.unaccepted) text += "\n" + shim;
+  return text + "\n" + discovery::survey_processes().text();
+}
+
+std::optional<http::ServiceError> Pipeline::not_gpu(http::ProfileType type) const {
+  if (type == http::ProfileType::gpu) return std::nullopt;
+  return http::ServiceError{http::ErrorCode::not_available,
+                            std::string("this build takes no ") + http::to_string(type) + " profile",
+                            "type=gpu is the GPU profile"};
+}
+
+http::ServiceResult Pipeline::profile(const http::ProfileRequest& request, std::stop_token stop) {
+  if (auto error = not_gpu(request.type)) return tl::make_unexpected(*error);
+  http::ServiceError nothing{http::ErrorCode::no_shim, "no shim is attached", ""};
+  if (connected() == 0) nothing.hint = what_was_seen();
+  ++windows_taken_;
+  WindowRun run({*attach_loop_, *attachments_, *drain_, *build_, bell_}, request, next_window_++);
+  return run.run(stop, nothing);
+}
+
+http::Condition Pipeline::ready() {
+  if (connected() > 0) return {};
+  return {false, "no shim is attached; see /status"};
+}
+
+http::Condition Pipeline::alive() {
+  const auto now = monotonic_ns();
+  if (now - attach_beat_ns_.load(std::memory_order_relaxed) > kBeatLostNs) return {false, "the attach thread hangs"};
+  if (now - drain_->beat_ns() > kBeatLostNs) return {false, "the drain thread hangs"};
+  return {};
+}
+
+}  // namespace pillion::pipeline
+
+namespace pillion {
+
+std::unique_ptr<Runtime> make_runtime(const Options& options) { return std::make_unique<pipeline::Pipeline>(options); }
+
+}  // namespace pillion

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The half of Pipeline that tells how things stand: /status and /metrics.
+#include <nlohmann/json.hpp>
+
+#include "abi/pillion_abi.h"
+#include "base/clock.h"
+#include "pipeline/pipeline.h"
+
+namespace pillion::pipeline {
+namespace {
+
+constexpr const char* kEndings[] = {"rooted",  "fiber", "no_cfi",     "truncated_snapshot",
+                                    "bad_cfa", "loop",  "no_mapping", "faulted"};
+
+nlohmann::json json_of(const AttachmentView& view) {
+  return {{"target", view.target},
+          {"pid", view.pid},
+          {"comm", view.comm},
+          {"exe", view.exe},
+          {"state", view.state},
+          {"has_context", view.has_context},
+          {"cupti", {{"path", view.cupti_path}, {"version", view.cupti_version}}},
+          {"driver_version", view.driver_version},
+          {"last_refusal", view.last_refusal},
+          {"last_disarm", view.last_disarm}};
+}
+
+nlohmann::json json_of(const discovery::SocketDirectoryReport& report, const std::string& path) {
+  return {{"path", path},
+          {"exists", report.exists},
+          {"error", report.error},
+          {"sockets", report.sockets},
+          {"stale", report.stale},
+          {"other_entries", report.other_names + report.not_sockets},
+          {"over_limit", report.over_sockets_max}};
+}
+
+http::MetricsSnapshot::ByReason dropped(const pillion_counters& shim, const collect::CollectCounts& collect) {
+  return {{"launch_busy", shim.launches_dropped_busy},
+          {"launch_full", shim.launches_dropped_full},
+          {"execution_busy", shim.executions_dropped_busy},
+          {"execution_full", shim.executions_dropped_full},
+          {"snapshot_busy", shim.snapshots_dropped_busy},
+          {"snapshot_full", shim.snapshots_dropped_full},
+          {"cupti", shim.cupti_dropped},
+          {"unknown", shim.records_unknown + collect.events.unknown_records + collect.stacks.unknown_records},
+          {"malformed", collect.events.malformed + collect.stacks.malformed}};
+}
+
+}  // namespace
+
+nlohmann::json Pipeline::status() {
+  const auto attach = report();
+  nlohmann::json processes = nlohmann::json::array();
+  for (const auto& view : attach.attachments) processes.push_back(json_of(view));
+  const auto totals = ask(drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000))
+                          .value_or(DrainTotals{});
+  const auto unwound = unwind_->counters();
+  nlohmann::json stacks;
+  for (std::size_t i = 0; i < unwound.endings.size(); ++i) stacks[kEndings[i]] = unwound.endings[i];
+  return {{"wire", {{"major", PILLION_ABI_MAJOR}, {"minor", PILLION_ABI_MINOR}}},
+          {"socket_directory", json_of(attach.directory, options_.socket_dir)},
+          {"processes", processes},
+          {"not_attached", attach.unaccepted},
+          {"connections_ended", attach.gone},
+          {"refusals", attach.refusals},
+          {"windows_taken", windows_taken_.load()},
+          {"ring_bytes", attach.ring_bytes},
+          {"totals",
+           {{"launches", totals.join.launches},
+            {"executions", totals.join.executions},
+            {"joined", totals.join.joined},
+            {"launched_before_session", totals.join.launched_before},
+            {"snapshots", totals.shim.snapshots},
+            {"dropped", dropped(totals.shim, totals.collect)},
+            {"stacks", stacks},
+            {"modules", drain_->modules().counts().modules}}}};
+}
+
+http::MetricsSnapshot Pipeline::metrics() {
+  const auto attach = report();
+  const auto totals = ask(drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000))
+                          .value_or(DrainTotals{});
+  const auto windows =
+      ask(drain_->loop(), [this] { return drain_->open_windows(); }, std::chrono::milliseconds(1'000)).value_or(0);
+  const auto modules = drain_->modules().counts();
+  http::MetricsSnapshot snapshot;
+  snapshot.sessions_connected = attach.attachments.size();
+  for (const auto& view : attach.attachments) snapshot.sessions_armed += view.state == "armed" ? 1 : 0;
+  snapshot.windows_open = windows;
+  snapshot.launches_pending = totals.join.pending;
+  snapshot.modules_stored = modules.modules;
+  snapshot.modules_stored_bytes = modules.bytes;
+  snapshot.ring_bytes = attach.ring_bytes;
+  snapshot.sessions = attach.sessions;
+  snapshot.sessions_refused = attach.refusals;
+  for (const auto& [reason, count] : attach.gone) {
+    if (reason != "closed" && reason != "stale") snapshot.sessions_refused[reason] += count;
+  }
+  snapshot.windows = windows_taken_.load();
+  snapshot.launches = totals.join.launches;
+  snapshot.snapshots = totals.shim.snapshots;
+  snapshot.executions = totals.join.executions;
+  snapshot.executions_joined = totals.join.joined;
+  snapshot.launched_before_session = totals.join.launched_before;
+  snapshot.evicted_unjoined = totals.join.evicted_unjoined;
+  snapshot.records_dropped = dropped(totals.shim, totals.collect);
+  snapshot.invalid_stamps = {{"zero", totals.join.invalid_zero},
+                             {"reversed", totals.join.invalid_reversed},
+                             {"before_launch", totals.join.invalid_before_launch},
+                             {"outside_session", totals.join.invalid_outside_session}};
+  const auto unwound = unwind_->counters();
+  for (std::size_t i = 0; i < unwound.endings.size(); ++i) snapshot.stacks[kEndings[i]] = unwound.endings[i];
+  snapshot.unwind_rows_cached = unwound.rows_computed - unwound.rows_evicted;
+  snapshot.modules_evicted = modules.evicted;
+  snapshot.gpu_seconds = static_cast<double>(totals.gpu_ns) * 1e-9;
+  snapshot.shim_seconds = static_cast<double>(totals.shim.handler_ns) * 1e-9;
+  return snapshot;
+}
+
+}  // namespace pillion::pipeline

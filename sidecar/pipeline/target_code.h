@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "base/result.h"
+#include "session/file_channel.h"
+#include "session/maps_assembly.h"
+#include "unwind/file_source.h"
+#include "unwind/maps_table.h"
+
+namespace pillion::pipeline {
+
+// The maps and files of every target, as its shim hands them over. Written by the attach thread, read by the unwind
+// and build threads. Thread-safe. What is known of a target stays until forget(): its last window may still be built
+// when the process is gone.
+class TargetCode : public unwind::FileSource {
+ public:
+  using RequestMaps = std::function<void(TargetId)>;  // called on any thread; the maps come later
+
+  explicit TargetCode(RequestMaps request_maps) : request_maps_(std::move(request_maps)) {}
+
+  void add(TargetId target, std::shared_ptr<session::FileChannel> files);
+  void update(TargetId target, const session::MapsText& maps);
+  void forget(TargetId target);
+
+  // The newest maps; never null, empty for an unknown target.
+  [[nodiscard]] std::shared_ptr<const unwind::MapsTable> maps(TargetId target) const;
+
+  // Maps that were asked for after `taken_ns` (CLOCK_MONOTONIC), if they come within `patience`; null when those at
+  // hand are that new already, or none come.
+  [[nodiscard]] std::shared_ptr<const unwind::MapsTable> maps_newer_than(TargetId target, std::uint64_t taken_ns,
+                                                                         std::chrono::milliseconds patience);
+
+  Result<UniqueFd> open(TargetId target, const unwind::Mapping& mapping) override;
+
+ private:
+  struct Known {
+    std::shared_ptr<session::FileChannel> files;
+    std::shared_ptr<const unwind::MapsTable> maps;
+    std::uint64_t asked_ns = 0;   // of the newest question
+    std::uint64_t as_of_ns = 0;   // the maps are at least as new as this
+    std::uint64_t arrivals = 0;
+  };
+
+  const RequestMaps request_maps_;
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<TargetId, Known> known_;
+};
+
+}  // namespace pillion::pipeline

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pipeline/window_run.h"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace pillion::pipeline {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// Longer than arming may take at the shim (its deadline is 5 s): then it is its answer that is missing.
+constexpr milliseconds kArmingPatience{6'000};
+constexpr milliseconds kLook{100};  // between looks at what rings no bell
+// What is still under way at the window's end may come in for so long. Executions that ended in time but lie in a
+// buffer that CUPTI has not given back come with one of the flushes; a kernel that runs on belongs to a later window.
+constexpr milliseconds kGrace{400};
+constexpr milliseconds kStackGrace{1'500};  // for snapshots that are being unwound
+constexpr milliseconds kBetweenFlushes{40};
+constexpr milliseconds kFlushDeadline{500};
+// So few launches may all be still running, or be captured into a graph.
+constexpr std::uint64_t kLaunchesWithoutRecords = 64;
+
+std::int64_t wall_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+WindowArming WindowRun::arming() {
+  return ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_] { return attachments.arming(id); })
+      .value_or(WindowArming{});
+}
+
+http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::ServiceError& nothing_attached) {
+  const auto begun = ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_, pid = request_.pid] {
+    attachments.begin_window(id, pid);
+    return attachments.connected();
+  });
+  if (!begun) return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
+  const auto end_window = [this] {
+    (void)ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_] {
+      attachments.end_window(id);
+      return true;
+    });
+  };
+  if (arming().selected == 0) {
+    end_window();
+    if (*begun == 0 || !request_.pid) return tl::make_unexpected(nothing_attached);
+    return tl::make_unexpected(http::ServiceError{http::ErrorCode::unknown_pid,
+                                                  "no attached process has pid " + std::to_string(*request_.pid),
+                                                  "/status lists the attached processes"});
+  }
+  wait_for_arming(stop);
+  const auto armed = arming();
+  if (armed.armed == 0 && armed.waiting == 0 && armed.asleep == 0) {
+    end_window();
+    return tl::make_unexpected(refusal(armed));
+  }
+  t0_ns_ = monotonic_ns();
+  wall_t0_ns_ = wall_ns();
+  const auto planned =
+      t0_ns_ + static_cast<std::uint64_t>(std::chrono::nanoseconds(request_.duration).count());
+  const WindowScope scope{id_, request_.pid, request_.device, t0_ns_, planned};
+  (void)ask(stages_.drain.loop(), [&drain = stages_.drain, scope] {
+    drain.open_window(scope);
+    return true;
+  });
+  t1_ns_ = planned;
+  wait_for_end(stop);
+  settle();
+  const auto last = arming();
+  auto result = answer(last);
+  end_window();
+  return result;
+}
+
+void WindowRun::wait_for_arming(const std::stop_token& stop) {
+  const auto deadline = steady_clock::now() + kArmingPatience;
+  while (!stop.stop_requested() && steady_clock::now() < deadline) {
+    const auto heard = stages_.bell.rings();
+    if (arming().waiting == 0) return;
+    stages_.bell.wait_until(heard, std::min(deadline, steady_clock::now() + kLook), stop);
+  }
+}
+
+void WindowRun::wait_for_end(const std::stop_token& stop) {
+  const auto deadline = steady_clock::now() + request_.duration;
+  while (!stop.stop_requested() && steady_clock::now() < deadline) {
+    const auto heard = stages_.bell.rings();
+    if (request_.end_with_targets && arming().selected == 0) break;
+    stages_.bell.wait_until(heard, deadline, stop);
+  }
+  t1_ns_ = std::min(t1_ns_, monotonic_ns());
+  (void)ask(stages_.drain.loop(), [&drain = stages_.drain, id = id_, t1 = t1_ns_] {
+    drain.end_window(id, t1);
+    return true;
+  });
+}
+
+void WindowRun::flush_once(milliseconds deadline) {
+  auto answered = std::make_shared<std::promise<void>>();
+  auto future = answered->get_future();
+  const bool posted = stages_.attach_loop.post([&attachments = stages_.attachments, id = id_, deadline, answered] {
+    attachments.flush(id, false, deadline, [answered] { answered->set_value(); });
+  });
+  if (posted) (void)future.wait_for(deadline + kLook);
+}
+
+void WindowRun::settle() {
+  const auto begin = steady_clock::now();
+  for (;;) {
+    flush_once(kFlushDeadline);
+    const auto open = ask(stages_.drain.loop(), [&drain = stages_.drain, id = id_] { return drain.settle(id); });
+    if (!open) return;
+    const auto waited = steady_clock::now() - begin;
+    const bool pending = open->launches_pending != 0 && waited < kGrace;
+    const bool unsettled = !open->executions_settled() && waited < kStackGrace;
+    if (!pending && !unsettled) return;
+    stages_.bell.wait_until(stages_.bell.rings(), steady_clock::now() + kBetweenFlushes, {});
+  }
+}
+
+http::ServiceError WindowRun::refusal(const WindowArming& arming) const {
+  for (const auto& refused : arming.refused) {
+    if (refused.reason != PILLION_REFUSAL_SUBSCRIBER_HELD) continue;
+    const std::string holder = refused.holder.empty() ? "unknown" : refused.holder;
+    return {http::ErrorCode::subscriber_held, "another CUPTI client holds the subscriber: " + holder,
+            "CUPTI takes one subscriber a process. torch.profiler keeps it for the life of the process unless "
+            "TEARDOWN_CUPTI=1 is in its environment; end the other profiler and ask again"};
+  }
+  if (!arming.refused.empty()) {
+    const auto& refused = arming.refused.front();
+    return {http::ErrorCode::refused,
+            "refused by the shim: " + session::refusal_name(refused.reason) + ": " + refused.text, {}};
+  }
+  if (arming.skipped != 0) return {http::ErrorCode::refused, arming.skipped_text, {}};
+  return {http::ErrorCode::target_gone, "every selected process ended before it could be armed", {}};
+}
+
+http::ServiceResult WindowRun::answer(const WindowArming& arming) {
+  auto parts = ask(stages_.drain.loop(),
+                   [&drain = stages_.drain, id = id_, t1 = t1_ns_] { return drain.close_window(id, t1); });
+  if (!parts) return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
+  std::uint64_t launches = 0;
+  std::uint64_t executions = 0;
+  for (const auto& part : *parts) {
+    launches += part.data.counters.launches - part.data.counters.launches_failed;
+    executions += part.data.counters.executions + part.quality.counters.executions_dropped_busy +
+                  part.quality.counters.executions_dropped_full;
+  }
+  if (parts->empty() && !arming.refused.empty()) return tl::make_unexpected(refusal(arming));
+  if (executions == 0 && launches >= kLaunchesWithoutRecords) {
+    return tl::make_unexpected(http::ServiceError{
+        http::ErrorCode::no_gpu_records,
+        std::to_string(launches) + " launches were seen but CUPTI gave no record of their execution",
+        "a libcupti that does not fit the driver gives nothing without saying so: /status names both versions; a "
+        "program that only captures graphs looks the same"});
+  }
+  BuildRequest request;
+  request.start_wall_ns = wall_t0_ns_;
+  request.t0_ns = t0_ns_;
+  request.t1_ns = t1_ns_;
+  request.format = request_.format;
+  request.parts = std::move(*parts);
+  request.refused = arming.refused;
+  request.skipped = arming.skipped;
+  const auto drift = (wall_ns() - wall_t0_ns_) - static_cast<std::int64_t>(monotonic_ns() - t0_ns_);
+  request.clock_stepped = drift > 100'000'000 || drift < -100'000'000;
+  auto body = stages_.build.render(std::move(request));
+  if (!body) {
+    return tl::make_unexpected(http::ServiceError{http::ErrorCode::internal, body.error().message(), {}});
+  }
+  http::ServiceReply reply;
+  reply.body = std::move(*body);
+  return reply;
+}
+
+}  // namespace pillion::pipeline
