@@ -84,13 +84,13 @@ Result<void> ElfFile::read_headers() {
   }
   for (const auto& note : notes)
     if (build_id_.empty()) read_build_id(note.p_offset, note.p_filesz);
+  if (build_id_.empty()) read_build_id_from_sections();
   if (dynamic) read_soname(dynamic->p_offset, dynamic->p_filesz);
   return {};
 }
 
 void ElfFile::read_build_id(std::uint64_t offset, std::uint64_t bytes) {
   if (bytes > kNoteBytesMax || offset > size_) return;
-  // A separate debug file keeps the program headers but not the bytes; its note is at the same place.
   Elf_Data* data = elf_getdata_rawchunk(elf_.get(), static_cast<std::int64_t>(offset), bytes, ELF_T_NHDR);
   if (data == nullptr || data->d_buf == nullptr) return;
   GElf_Nhdr note;
@@ -104,6 +104,16 @@ void ElfFile::read_build_id(std::uint64_t offset, std::uint64_t bytes) {
       build_id_ = to_hex(begin + description, note.n_descsz);
       return;
     }
+  }
+}
+
+// Separate debug files may have lost what their program headers point to.
+void ElfFile::read_build_id_from_sections() {
+  Elf_Scn* section = nullptr;
+  while (build_id_.empty() && (section = elf_nextscn(elf_.get(), section)) != nullptr) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) != nullptr && header.sh_type == SHT_NOTE)
+      read_build_id(header.sh_offset, header.sh_size);
   }
 }
 

@@ -69,6 +69,7 @@ class ElfFile {
   ElfFile() = default;
   Result<void> read_headers();
   void read_build_id(std::uint64_t offset, std::uint64_t bytes);
+  void read_build_id_from_sections();
   void read_soname(std::uint64_t offset, std::uint64_t bytes);
 
   ElfBytes bytes_;  // outlives elf_

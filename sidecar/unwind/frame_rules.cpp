@@ -15,9 +15,10 @@ ExpressionValue value_of(const RegisterRule& rule, unsigned index, const Registe
     case RegisterRule::Kind::memory: {
       auto place = evaluate(rule.operations, registers, stack, cfa);
       if (place.status != ExpressionStatus::ok) return place;
-      // Compilers do not say that an epilogue has popped a register: its slot is below the stack pointer then, and the
-      // register holds the caller's value.
-      if (place.value < registers.rsp() && registers.knows(index)) return {place.status, registers.values[index], 0};
+      // Compilers do not say that an epilogue has popped a register: its slot is below the stack pointer
+      // then, and the register holds the caller's value.
+      if (place.value < registers.rsp() && registers.knows(index))
+        return {place.status, registers.values[index], 0};
       place.address = place.value;
       if (!stack.read(place.value, place.value)) place.status = ExpressionStatus::unreadable;
       return place;

@@ -177,9 +177,11 @@ Unwinder::Step Unwinder::step_by_rules_of(Walk& walk, const Region& region, std:
     case ExpressionStatus::unknown_register:
       if (!walk.all_registers) return Step::restart;
       break;
-    case ExpressionStatus::unsupported: break;
+    case ExpressionStatus::unsupported:
+      break;
   }
-  // There is frame information but its inputs are lost: a guess by frame pointer would look as good as a fact.
+  // There is frame information but its inputs are lost: a guess by frame pointer would look as good as a
+  // fact.
   return walk.end(StackEnding::no_cfi);
 }
 

@@ -52,7 +52,8 @@ void on_trap(int, siginfo_t*, void* raw) {
       static_cast<std::uint64_t>(registers[REG_RBP]), static_cast<std::uint64_t>(registers[REG_RBX]),
       static_cast<std::uint64_t>(registers[REG_R12]), static_cast<std::uint64_t>(registers[REG_R13]),
       static_cast<std::uint64_t>(registers[REG_R14]), static_cast<std::uint64_t>(registers[REG_R15])};
-  // Not within the compiler's unwinder: where it is about to switch to a handler it can fault over its own frame.
+  // Not within the compiler's unwinder: where it is about to switch to a handler it can fault over its own
+  // frame.
   const std::uint64_t rip = record.registers[PILLION_REG_RIP];
   if (rip >= g_oracle_code->start && rip < g_oracle_code->end) return;
   const std::uint64_t rsp = record.registers[PILLION_REG_RSP];
@@ -94,7 +95,8 @@ RawSnapshot snapshot_of(const StepRecord& record) {
   RawSnapshot snapshot;
   snapshot.registers = record.registers;
   snapshot.stack_start = record.registers[PILLION_REG_RSP];
-  snapshot.stack.assign(record.stack.begin(), record.stack.begin() + static_cast<std::ptrdiff_t>(record.stack_bytes));
+  snapshot.stack.assign(record.stack.begin(),
+                        record.stack.begin() + static_cast<std::ptrdiff_t>(record.stack_bytes));
   return snapshot;
 }
 
@@ -131,8 +133,8 @@ TEST_CASE("a snapshot at any instruction unwinds as the compiler's unwinder does
     const std::span expected(g_records[i].frames.data(), record.frame_count);
     locate(expected);
     const auto stack = unwinder.unwind(snapshot_of(record), maps, 1).stack;
-    // A few instructions of functions that realign the stack have their frame address in r10 only, which a snapshot
-    // does not carry; the walk must say that it stopped.
+    // A few instructions of functions that realign the stack have their frame address in r10 only, which a
+    // snapshot does not carry; the walk must say that it stopped.
     if (stack.frames.size() == 1 && stack.ending == StackEnding::no_cfi) {
       ++lost_base;
       continue;
@@ -140,11 +142,12 @@ TEST_CASE("a snapshot at any instruction unwinds as the compiler's unwinder does
     const auto same_address = [](const UnwoundFrame& frame, const ExpectedFrame& other) {
       return frame.address == other.address;
     };
-    if (stack.ending == StackEnding::rooted && std::ranges::equal(stack.frames, expected, same_address)) continue;
+    if (stack.ending == StackEnding::rooted && std::ranges::equal(stack.frames, expected, same_address))
+      continue;
     if (++different < 10)
-      UNSCOPED_INFO("pc " << std::hex << record.registers[0] << " address " << expected[0].address << " ending "
-                          << static_cast<int>(stack.ending) << ", frames " << std::dec << stack.frames.size() << " of "
-                          << expected.size());
+      UNSCOPED_INFO("pc " << std::hex << record.registers[0] << " address " << expected[0].address
+                          << " ending " << static_cast<int>(stack.ending) << ", frames " << std::dec
+                          << stack.frames.size() << " of " << expected.size());
   }
   CAPTURE(g_count, g_steps, unwinder.counters().full_restarts);
   CHECK(different == 0);
