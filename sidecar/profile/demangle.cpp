@@ -4,6 +4,7 @@
 #include <demangle.h>
 
 #include <algorithm>
+#include <csetjmp>
 #include <cstddef>
 
 namespace pillion::profile {
@@ -12,9 +13,23 @@ namespace {
 constexpr std::size_t kMangledMax = 8u << 10;  // the demangler recurses on its input
 constexpr std::size_t kDemangledMax = 16u << 10;
 
+struct Collected {
+  std::string text;
+  std::jmp_buf full;
+};
+
+// The demangler cannot be told to stop, so a full buffer leaves it by longjmp. It keeps its state on the
+// stack (libiberty/cp-demangle.c, d_demangle_callback: alloca), so nothing is lost.
 void collect(const char* piece, std::size_t length, void* opaque) {
-  auto& out = *static_cast<std::string*>(opaque);
-  if (out.size() < kDemangledMax) out.append(piece, std::min(length, kDemangledMax - out.size()));
+  auto* out = static_cast<Collected*>(opaque);
+  out->text.append(piece, std::min(length, kDemangledMax - out->text.size()));
+  if (out->text.size() == kDemangledMax) std::longjmp(out->full, 1);
+}
+
+// False when it is not a mangled name.
+[[gnu::noinline]] bool run(const char* mangled, Collected* out) {
+  if (setjmp(out->full) != 0) return true;
+  return cplus_demangle_v3_callback(mangled, DMGL_PARAMS | DMGL_ANSI, collect, out) != 0;
 }
 
 }  // namespace
@@ -22,10 +37,8 @@ void collect(const char* piece, std::size_t length, void* opaque) {
 std::string demangle(std::string_view mangled) {
   if (!mangled.starts_with("_Z") || mangled.size() > kMangledMax) return std::string(mangled);
   const std::string terminated(mangled);
-  std::string out;
-  if (cplus_demangle_v3_callback(terminated.c_str(), DMGL_PARAMS | DMGL_ANSI, collect, &out) == 0)
-    return terminated;
-  return out;
+  Collected out;
+  return run(terminated.c_str(), &out) ? std::move(out.text) : terminated;
 }
 
 }  // namespace pillion::profile

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "profile/quality.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -197,7 +198,9 @@ void describe_quality(const BuildInput& input, std::uint64_t distinct_stacks, st
     for (const TargetInput& target : input.targets) {
       if (target.data != nullptr) total += target.data->counters.stacks_by_ending[i];
     }
-    out.value(std::string("stacks_ending_") + ending_name(static_cast<StackEnding>(i)), total);
+    std::string name = std::string("stacks_ending_") + ending_name(static_cast<StackEnding>(i));
+    std::replace(name.begin(), name.end(), '-', '_');
+    out.value(std::move(name), total);
   }
   out.value("stacks_distinct", distinct_stacks);
   out.value("stacks_merged", merged_stacks);

@@ -37,8 +37,12 @@ std::string clean_text(std::string_view bytes, std::size_t bytes_max) {
     std::string_view piece = length == 0 ? kReplacement : bytes.substr(0, length);
     if (length == 1 && (static_cast<std::uint8_t>(bytes[0]) < 0x20 || bytes[0] == 0x7f)) piece = " ";
     bytes.remove_prefix(length == 0 ? 1 : length);
-    const std::size_t room = bytes.empty() ? bytes_max : bytes_max - kCut.size();
-    if (out.size() + piece.size() > room) return out += kCut;
+    if (out.size() + piece.size() > bytes_max) {
+      std::size_t end = std::min(out.size(), bytes_max - kCut.size());
+      while (end > 0 && end < out.size() && (static_cast<std::uint8_t>(out[end]) & 0xc0) == 0x80) --end;
+      out.resize(end);
+      return out += kCut;
+    }
     out += piece;
   }
   return out;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/json.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+
+#include "example.h"
+#include "golden.h"
+
+namespace pillion::exporting {
+namespace {
+
+using profile::Example;
+using profile::Profile;
+
+// Empty when the document follows the schema, else what is wrong with it.
+std::string complaints(const std::string& document) {
+  if (std::system("python3 -c 'import jsonschema' >/dev/null 2>&1") != 0) {
+    SKIP("no python3-jsonschema: it is what validates the schema here");
+  }
+  const TemporaryFile file(document);
+  const std::string script =
+      "import json,jsonschema,sys\n"
+      "schema=json.load(open(sys.argv[1]))\n"
+      "jsonschema.Draft7Validator.check_schema(schema)\n"
+      "for e in jsonschema.Draft7Validator(schema).iter_errors(json.load(open(sys.argv[2]))): "
+      "print(e.message[:300])\n";
+  const TemporaryFile program(script);
+  return output_of("python3 " + program.path() + " " + PILLION_SCHEMA + " " + file.path() + " 2>&1");
+}
+
+TEST_CASE("JSON follows its schema") {
+  Example e;
+  CHECK(complaints(to_json(e.make())).empty());
+  e.data.samples.clear();
+  CHECK(complaints(to_json(e.make())).empty());
+  profile::BuildInput none;
+  CHECK(complaints(to_json(profile::build(none, e.resolver))).empty());
+}
+
+TEST_CASE("the schema refuses what is not a profile") {
+  Example e;
+  auto json = nlohmann::json::parse(to_json(e.make()));
+  json["stacks"][0]["gpu_time_ns"] = -1;
+  json["devices"][0].erase("uuid");
+  json["surprise"] = 1;
+  const std::string said = complaints(json.dump());
+  CHECK(said.find("-1 is less than") != std::string::npos);
+  CHECK(said.find("'uuid' is a required") != std::string::npos);
+  CHECK(said.find("surprise") != std::string::npos);
+}
+
+TEST_CASE("JSON has the model's numbers") {
+  Example e;
+  const Profile p = e.make();
+  const auto json = nlohmann::json::parse(to_json(p));
+  std::int64_t stacks = 0, kernels = 0;
+  for (const auto& stack : json["stacks"]) {
+    stacks += stack["gpu_time_ns"].get<std::int64_t>();
+    for (const auto& frame : stack["frames"]) CHECK(frame.get<std::size_t>() < json["frames"].size());
+  }
+  for (const auto& kernel : json["kernels"]) kernels += kernel["gpu_time_ns"].get<std::int64_t>();
+  std::uint64_t expected = 0;
+  for (const JoinedSample& s : e.data.samples) expected += s.gpu_ns;
+  CHECK(stacks == static_cast<std::int64_t>(expected));
+  CHECK(kernels == stacks);
+  CHECK(json["quality"]["executions"] == 27);
+  CHECK(json["window"]["duration_ns"] == 20'000'000'000);
+  CHECK(json["stacks"][0]["labels"]["device"] == 0);
+}
+
+TEST_CASE("JSON is as in the golden file") {
+  Example e;
+  check_golden("profile.json", nlohmann::ordered_json::parse(to_json(e.make())).dump(1) + "\n");
+}
+
+TEST_CASE("hostile names stay valid JSON, from the builder and from a model made by hand") {
+  Example e;
+  e.data.names[1] = std::string(1u << 20, '\xff') + "\"\\\n";
+  e.data.threads[4242] = std::string("\xff\x00\x1b", 3);
+  CHECK(complaints(to_json(e.make())).empty());
+  Profile raw = e.make();
+  for (std::string& text : raw.texts) text += "\xff\xfe";
+  raw.processes.at(0).comm = "\xc0";
+  CHECK(nlohmann::json::accept(to_json(raw)));
+}
+
+}  // namespace
+}  // namespace pillion::exporting

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "profile/builder.h"
+
+#include <algorithm>
+#include <catch2/catch_test_macros.hpp>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "example.h"
+#include "profile/text.h"
+
+namespace pillion::profile {
+namespace {
+
+std::vector<std::string> frames(const Profile& p, const Sample& sample) {
+  std::vector<std::string> out;
+  for (const std::uint32_t id : sample.locations) {
+    for (const Line& line : p.locations.at(id - 1).lines) {
+      out.push_back(p.text(p.functions.at(line.function - 1).name));
+    }
+  }
+  return out;
+}
+
+std::string label(const Profile& p, const Sample& sample, const std::string& key) {
+  for (const Label& l : sample.labels) {
+    if (p.text(l.key) == key) return l.unit == 0 ? p.text(l.text) : std::to_string(l.number) + p.text(l.unit);
+  }
+  return "(none)";
+}
+
+const Sample& with_gpu_ns(const Profile& p, std::int64_t gpu_ns) {
+  const auto found = std::find_if(p.samples.begin(), p.samples.end(),
+                                  [&](const Sample& s) { return s.values[kGpuTimeNs] == gpu_ns; });
+  REQUIRE(found != p.samples.end());
+  return *found;
+}
+
+std::string quality(const Profile& p, const std::string& name) {
+  for (const QualityEntry& entry : p.quality) {
+    if (entry.name != name) continue;
+    if (const auto* n = std::get_if<std::uint64_t>(&entry.value)) return std::to_string(*n);
+    if (const auto* text = std::get_if<std::string>(&entry.value)) return *text;
+    return std::to_string(std::get<double>(entry.value));
+  }
+  return "(none)";
+}
+
+std::array<std::uint64_t, kValues> sums(const std::vector<JoinedSample>& samples) {
+  std::array<std::uint64_t, kValues> out{};
+  for (const JoinedSample& s : samples) {
+    out[kGpuTimeNs] += s.gpu_ns;
+    out[kLaunches] += s.count;
+    out[kQueueTimeNs] += s.queue_ns;
+    out[kCopiedBytes] += s.bytes;
+  }
+  return out;
+}
+
+template <typename Rows>
+std::array<std::uint64_t, kValues> sums_of(const Rows& rows) {
+  std::array<std::uint64_t, kValues> out{};
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < kValues; ++i) out[i] += static_cast<std::uint64_t>(row.values[i]);
+  }
+  return out;
+}
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("a stack is kernel, API call, then the application without the capture's own frames") {
+  Example e;
+  const Profile p = e.make();
+  CHECK(frames(p, with_gpu_ns(p, 5000)) == Names{"gemm(float*, float*, int)", "cuLaunchKernel",
+                                                 "cudaLaunchKernel", "inlined_step()", "train()", "main"});
+  CHECK(frames(p, with_gpu_ns(p, 1001)) ==
+        Names{"gemm(float*, float*, int)", "cuLaunchKernel", "plugin.so+0x60", "[stack: fiber]"});
+  CHECK(frames(p, with_gpu_ns(p, 300)) == Names{"reduce", "cuLaunchKernel", "[unsampled]"});
+  CHECK(frames(p, with_gpu_ns(p, 70)) == Names{"gemm(float*, float*, int)", "[launched before the session]"});
+  CHECK(frames(p, with_gpu_ns(p, 9)) == Names{"[memcpy HtoD]", "cuMemcpyHtoDAsync", "[unsampled]"});
+  CHECK(frames(p, with_gpu_ns(p, 8)) == Names{"[memset]", "driver call 4321", "[unsampled]"});
+}
+
+TEST_CASE("labels say where it ran, each number with a unit") {
+  Example e;
+  const Profile p = e.make();
+  const Sample& exact = with_gpu_ns(p, 5000);
+  CHECK(label(p, exact, "process") == "train");
+  CHECK(label(p, exact, "pid") == "77id");
+  CHECK(label(p, exact, "thread") == "4242id");
+  CHECK(label(p, exact, "thread_name") == "worker-0");
+  CHECK(label(p, exact, "device") == "0id");
+  CHECK(label(p, exact, "gpu_uuid") == "GPU-11223300-0000-0000-0000-000000000000");
+  CHECK(label(p, exact, "stream") == "7id");
+  CHECK(label(p, exact, "attribution") == "exact");
+  CHECK(label(p, exact, "graph") == "(none)");
+  CHECK(label(p, exact, "stack_ending") == "(none)");
+  CHECK(label(p, with_gpu_ns(p, 600), "graph") == "yes");
+  CHECK(label(p, with_gpu_ns(p, 600), "attribution") == "context");
+  CHECK(label(p, with_gpu_ns(p, 1001), "stack_ending") == "fiber");
+  CHECK(label(p, with_gpu_ns(p, 70), "thread") == "(none)");
+}
+
+TEST_CASE("mapping 1 is the main program, addresses lie in their mapping") {
+  Example e;
+  const Profile p = e.make();
+  CHECK(p.text(p.mappings.at(0).file) == "/app/train");
+  CHECK(p.text(p.mappings.at(0).build_id) == "abcdef01");
+  std::set<TextId> files;
+  for (const Mapping& m : p.mappings) files.insert(m.file);
+  CHECK(files.size() == p.mappings.size());
+  for (const Location& l : p.locations) {
+    if (l.mapping == 0) continue;
+    const Mapping& m = p.mappings.at(l.mapping - 1);
+    CHECK(l.address >= m.start);
+    CHECK(l.address < m.limit);
+  }
+}
+
+TEST_CASE("kernels are ranked and add up") {
+  Example e;
+  const Profile p = e.make();
+  CHECK(p.text(p.kernels.at(0).name) == "gemm(float*, float*, int)");
+  CHECK(p.text(p.kernels.at(0).system_name) == "_Z4gemmPfS_i");
+  CHECK(p.kernels.at(0).values[kGpuTimeNs] == 5000 + 1001 + 70 + 600);
+  CHECK(sums_of(p.kernels) == sums(e.data.samples));
+  CHECK(sums_of(p.samples) == sums(e.data.samples));
+}
+
+TEST_CASE("the quality block carries the counters and names what went wrong") {
+  Example e;
+  e.input.targets[0].quality.counters.executions_dropped_full = 12;
+  e.input.targets[0].quality.ended_early = "workload exited";
+  const Profile p = e.make();
+  CHECK(quality(p, "executions") == "27");
+  CHECK(quality(p, "launched_before_session") == "2");
+  CHECK(quality(p, "dropped_executions_full") == "12");
+  CHECK(quality(p, "cupti_path") == "/opt/pillion/libcupti.so.13");
+  CHECK(quality(p, "shim_ns_per_launch").starts_with("100.0"));
+  std::set<std::string> kinds;
+  for (const Anomaly& a : p.anomalies) kinds.insert(a.kind);
+  CHECK(kinds == std::set<std::string>{"executions_dropped", "invalid_stamps", "ended_early"});
+}
+
+TEST_CASE("launches without one GPU record are an anomaly") {
+  Example e;
+  e.data.samples.clear();
+  e.data.counters = {};
+  e.data.counters.launches = 5;
+  const Profile p = e.make();
+  REQUIRE(p.anomalies.size() == 1);
+  CHECK(p.anomalies[0].kind == "no_gpu_records");
+}
+
+TEST_CASE("a window without targets or with a failed one is an empty profile, not a crash") {
+  Example e;
+  BuildInput none;
+  CHECK(build(none, e.resolver).samples.empty());
+  e.input.targets[0].data = nullptr;
+  CHECK(e.make().samples.empty());
+}
+
+TEST_CASE("stacks past the limit merge into [other], the smallest first, conserved") {
+  std::mt19937_64 random(3);
+  Example e;
+  e.data.samples.clear();
+  std::vector<std::uint64_t> times;
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    const StackId id = e.stacks.intern(stack_below_capture({{1, 0x1000 + i}, {1, 0x200}}));
+    e.data.samples.push_back(joined_sample(1 + random() % 5, 1 + random() % 100'000, id));
+    e.data.samples.back().device = static_cast<std::uint32_t>(i % 2);
+    times.push_back(e.data.samples.back().gpu_ns);
+  }
+  e.input.stacks_max = 100;
+  const Profile p = e.make();
+  std::set<std::vector<std::uint32_t>> distinct;
+  for (const Sample& s : p.samples) distinct.insert(s.locations);
+  CHECK(distinct.size() == 100);
+  CHECK(sums_of(p.samples) == sums(e.data.samples));
+  CHECK(sums_of(p.kernels) == sums(e.data.samples));
+  CHECK(quality(p, "stacks_merged") == "201");
+  CHECK(quality(p, "stacks_distinct") == "300");
+  std::sort(times.begin(), times.end());
+  const std::uint64_t small = std::accumulate(times.begin(), times.begin() + 201, std::uint64_t{0});
+  std::uint64_t merged = 0;
+  for (const Sample& s : p.samples) {
+    if (frames(p, s) == Names{"[other]"}) merged += static_cast<std::uint64_t>(s.values[kGpuTimeNs]);
+  }
+  CHECK(merged == small);
+}
+
+TEST_CASE("two sessions share locations and keep their own labels") {
+  Example a;
+  Example b;
+  b.input.targets[0].id = 2;
+  b.input.targets[0].pid = 78;
+  b.input.targets[0].comm = "eval";
+  BuildInput both = a.input;
+  both.targets.push_back(b.input.targets[0]);
+  const Profile one = a.make();
+  const Profile two = build(both, a.resolver);
+  CHECK(two.locations.size() == one.locations.size());
+  CHECK(two.samples.size() == 2 * one.samples.size());
+  CHECK(two.processes.size() == 2);
+  CHECK(quality(two, "launches") == "50");
+}
+
+TEST_CASE("hostile names are bounded and valid") {
+  Example e;
+  e.data.names[1] = std::string(1u << 20, '\xff');
+  e.data.names[2] = std::string("_Z") + std::string(5000, 'P') + "i";
+  e.data.threads[4242] = std::string("\x1b[31m\xfe", 6);
+  const Profile p = e.make();
+  for (const std::string& text : p.texts) CHECK(clean_text(text) == text);
+}
+
+}  // namespace
+}  // namespace pillion::profile
