@@ -36,7 +36,8 @@ Result<std::unique_ptr<Connections>> Connections::create(UniqueFd listener, Conn
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
-    if (::epoll_ctl(made->epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("epoll_ctl", "listener");
+    if (::epoll_ctl(made->epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      return fail_errno("epoll_ctl", "listener");
   }
   return made;
 }
@@ -88,11 +89,13 @@ void Connections::handle(int fd, std::uint32_t events) {
   if (found == connections_.end()) return;
   auto& connection = *found->second;
   switch (connection.state) {
-    case Connection::State::reading: return receive(connection);
-    case Connection::State::lingering: return discard(connection);
+    case Connection::State::reading:
+      return receive(connection);
+    case Connection::State::lingering:
+      return discard(connection);
     case Connection::State::serving:
-      // EOF on the client's side counts as a hang-up, as in Go's net/http: a client that only half-closes cannot
-      // be told from one that is gone.
+      // EOF on the client's side counts as a hang-up, as in Go's net/http: a client that only half-closes
+      // cannot be told from one that is gone.
       if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) connection.hung_up.request_stop();
       return;
   }
@@ -103,7 +106,8 @@ void Connections::accept_all() {
     const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       if (errno == EMFILE || errno == ENFILE) {
-        log_once(LogLevel::warning, "http_descriptors", "HTTP: out of file descriptors, closing idle connections");
+        log_once(LogLevel::warning, "http_descriptors",
+                 "HTTP: out of file descriptors, closing idle connections");
         make_room();
       }
       return;
@@ -180,7 +184,8 @@ void Connections::take_back() {
       close(*connection);
     } else if (!keep) {
       linger(*connection);
-    } else if (connection->state = Connection::State::reading; !watch(*connection, kReadEvents, EPOLL_CTL_MOD)) {
+    } else if (connection->state = Connection::State::reading;
+               !watch(*connection, kReadEvents, EPOLL_CTL_MOD)) {
       close(*connection);
     } else if (!connection->input.empty()) {
       look_for_head(*connection, 0);
@@ -222,8 +227,9 @@ void Connections::sweep() {
   }
   for (auto* connection : finished) close(*connection);
   for (auto* connection : slow) {
-    refuse(*connection, raw_error_response({ErrorCode::request_timeout, "the request's head did not come in time",
-                                            "it ends with an empty line"}));
+    refuse(*connection,
+           raw_error_response({ErrorCode::request_timeout, "the request's head did not come in time",
+                               "it ends with an empty line"}));
   }
 }
 

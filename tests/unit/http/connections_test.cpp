@@ -139,7 +139,8 @@ TEST_CASE_METHOD(ServerFixture, "a Range of many parts does not multiply the ans
   std::string ranges = "0-";
   for (int i = 0; i < 2'000; ++i) ranges += ",0-";
   RawClient client(server->port());
-  REQUIRE(client.send("GET /profile?seconds=1 HTTP/1.1\r\nHost: localhost\r\nRange: bytes=" + ranges + "\r\n\r\n"));
+  REQUIRE(client.send("GET /profile?seconds=1 HTTP/1.1\r\nHost: localhost\r\nRange: bytes=" + ranges +
+                      "\r\n\r\n"));
   const auto response = client.receive();
   CHECK(response.status == 200);
   CHECK(response.body.size() == 100'000);
@@ -164,7 +165,8 @@ TEST_CASE_METHOD(ServerFixture, "the body of a GET is no second request") {
   CHECK(client.at_end());
 }
 
-TEST_CASE_METHOD(ServerFixture, "200 idle connections and 100 half-sent requests leave /healthz within 100 ms") {
+TEST_CASE_METHOD(ServerFixture,
+                 "200 idle connections and 100 half-sent requests leave /healthz within 100 ms") {
   std::vector<RawClient> idle;
   for (int i = 0; i < 200; ++i) {
     idle.emplace_back(server->port());
@@ -183,8 +185,11 @@ TEST_CASE_METHOD(ServerFixture, "200 idle connections and 100 half-sent requests
     times.push_back((Clock::now() - start) / 2);
   }
   std::sort(times.begin(), times.end());
-  const auto ms = [](Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); };
-  WARN("/healthz beside 300 idle connections: median " << ms(times[100]) << " ms, worst " << ms(times[199]) << " ms");
+  const auto ms = [](Clock::duration time) {
+    return std::chrono::duration<double, std::milli>(time).count();
+  };
+  WARN("/healthz beside 300 idle connections: median " << ms(times[100]) << " ms, worst " << ms(times[199])
+                                                       << " ms");
   // All but two: on a shared build machine a test may lose the processor for longer than that.
   CHECK(times[197] < milliseconds(100));
   for (int i = 0; i < 200; ++i) {

@@ -12,12 +12,10 @@ TEST_CASE("listen addresses parse, and know whether they are loopback's") {
     const char* as_text;
     bool loopback;
   };
-  for (const auto& [text, as_text, loopback] : {Case{"127.0.0.1:7070", "127.0.0.1:7070", true},
-                                                Case{"localhost:0", "127.0.0.1:0", true},
-                                                Case{"[::1]:65535", "[::1]:65535", true},
-                                                Case{":7070", "0.0.0.0:7070", false},
-                                                Case{"[::]:1", "[::]:1", false},
-                                                Case{"10.1.2.3:80", "10.1.2.3:80", false}}) {
+  for (const auto& [text, as_text, loopback] :
+       {Case{"127.0.0.1:7070", "127.0.0.1:7070", true}, Case{"localhost:0", "127.0.0.1:0", true},
+        Case{"[::1]:65535", "[::1]:65535", true}, Case{":7070", "0.0.0.0:7070", false},
+        Case{"[::]:1", "[::]:1", false}, Case{"10.1.2.3:80", "10.1.2.3:80", false}}) {
     INFO(text);
     const auto address = parse_listen_address(text);
     REQUIRE(address);
@@ -27,8 +25,9 @@ TEST_CASE("listen addresses parse, and know whether they are loopback's") {
 }
 
 TEST_CASE("what is no address is an error that names it") {
-  for (const char* text : {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:7070x",
-                           "::1:7070", "[::1]", "[::1]7070", "[::1:7070", "example.com:80", "127.0.1:80", "a:b:c"}) {
+  for (const char* text :
+       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "127.0.0.1:7070x", "::1:7070",
+        "[::1]", "[::1]7070", "[::1:7070", "example.com:80", "127.0.1:80", "a:b:c"}) {
     INFO(text);
     const auto address = parse_listen_address(text);
     REQUIRE_FALSE(address);

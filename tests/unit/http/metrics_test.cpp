@@ -50,10 +50,10 @@ TEST_CASE("values and labels arrive") {
   snapshot.stacks = {{"rooted", 5}};
   const auto lines = lines_of(metrics_text(snapshot, {}));
   const std::set<std::string> found(lines.begin(), lines.end());
-  for (const char* line : {"pillion_launches_total 12", "pillion_gpu_seconds_total 1.5", "pillion_sessions_armed 2",
-                           "pillion_records_dropped_total{reason=\"busy\"} 3",
-                           "pillion_records_dropped_total{reason=\"full\"} 4",
-                           "pillion_stacks_total{ending=\"rooted\"} 5"}) {
+  for (const char* line :
+       {"pillion_launches_total 12", "pillion_gpu_seconds_total 1.5", "pillion_sessions_armed 2",
+        "pillion_records_dropped_total{reason=\"busy\"} 3",
+        "pillion_records_dropped_total{reason=\"full\"} 4", "pillion_stacks_total{ending=\"rooted\"} 5"}) {
     INFO(line);
     CHECK(found.count(line) == 1);
   }

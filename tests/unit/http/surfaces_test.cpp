@@ -56,15 +56,18 @@ TEST_CASE_METHOD(ServerFixture, "heap without seconds is no window") {
 
 TEST_CASE_METHOD(ServerFixture, "a service error becomes its status and JSON") {
   service.release_windows();
-  const auto [code, status, name] = GENERATE(table<ErrorCode, int, std::string>(
-      {{ErrorCode::needs_grant, 403, "needs_grant"},
-       {ErrorCode::unknown_pid, 404, "unknown_pid"},
-       {ErrorCode::subscriber_held, 409, "subscriber_held"},
-       {ErrorCode::too_large, 413, "too_large"},
-       {ErrorCode::not_available, 501, "not_available"},
-       {ErrorCode::no_gpu_records, 502, "no_gpu_records"},
-       {ErrorCode::no_shim, 503, "no_shim"}}));
-  service.set_error({code, "held by \xff" "torch", "end it"});
+  const auto [code, status, name] =
+      GENERATE(table<ErrorCode, int, std::string>({{ErrorCode::needs_grant, 403, "needs_grant"},
+                                                   {ErrorCode::unknown_pid, 404, "unknown_pid"},
+                                                   {ErrorCode::subscriber_held, 409, "subscriber_held"},
+                                                   {ErrorCode::too_large, 413, "too_large"},
+                                                   {ErrorCode::not_available, 501, "not_available"},
+                                                   {ErrorCode::no_gpu_records, 502, "no_gpu_records"},
+                                                   {ErrorCode::no_shim, 503, "no_shim"}}));
+  service.set_error({code,
+                     "held by \xff"
+                     "torch",
+                     "end it"});
   const auto response = get("/profile?seconds=1");
   CHECK(response.status == status);
   CHECK(error_code(response) == name);
@@ -73,15 +76,33 @@ TEST_CASE_METHOD(ServerFixture, "a service error becomes its status and JSON") {
   CHECK(nlohmann::json::parse(response.body)["error"]["hint"] == "end it");
 }
 
-TEST_CASE_METHOD(ServerFixture, "parameters out of range, unknown or repeated are named, and open no window") {
-  const auto [query, named] = GENERATE(table<std::string, std::string>({
-      {"seconds=0", "seconds"}, {"seconds=3601", "3600"}, {"seconds=-1", "seconds"}, {"seconds=", "seconds"},
-      {"seconds=1.5", "seconds"}, {"seconds=5s", "seconds"}, {"seconds=99999999999999999999", "seconds"},
-      {"seconds=%00", "seconds"}, {"seconds=+5", "seconds"}, {"seconds", "seconds"},
-      {"pid=0", "pid"}, {"pid=4194305", "4194304"}, {"pid=self", "pid"}, {"device=-1", "device"},
-      {"device=1024", "1023"}, {"type=cuda", "cuda"}, {"type=", "type"}, {"format=svg", "svg"},
-      {"format=PPROF", "PPROF"}, {"second=5", "second"}, {"seconds=5&x=1", "x"}, {"=5", "unknown"},
-      {"seconds=5&seconds=5", "twice"}, {"seconds=5&pid=1&pid=2", "pid is given twice"}}));
+TEST_CASE_METHOD(ServerFixture,
+                 "parameters out of range, unknown or repeated are named, and open no window") {
+  const auto [query, named] =
+      GENERATE(table<std::string, std::string>({{"seconds=0", "seconds"},
+                                                {"seconds=3601", "3600"},
+                                                {"seconds=-1", "seconds"},
+                                                {"seconds=", "seconds"},
+                                                {"seconds=1.5", "seconds"},
+                                                {"seconds=5s", "seconds"},
+                                                {"seconds=99999999999999999999", "seconds"},
+                                                {"seconds=%00", "seconds"},
+                                                {"seconds=+5", "seconds"},
+                                                {"seconds", "seconds"},
+                                                {"pid=0", "pid"},
+                                                {"pid=4194305", "4194304"},
+                                                {"pid=self", "pid"},
+                                                {"device=-1", "device"},
+                                                {"device=1024", "1023"},
+                                                {"type=cuda", "cuda"},
+                                                {"type=", "type"},
+                                                {"format=svg", "svg"},
+                                                {"format=PPROF", "PPROF"},
+                                                {"second=5", "second"},
+                                                {"seconds=5&x=1", "x"},
+                                                {"=5", "unknown"},
+                                                {"seconds=5&seconds=5", "twice"},
+                                                {"seconds=5&pid=1&pid=2", "pid is given twice"}}));
   const auto response = get("/profile?" + query);
   INFO(query << " -> " << response.body);
   CHECK(response.status == 400);
@@ -100,7 +121,8 @@ TEST_CASE_METHOD(ServerFixture, "the ends of each range are accepted") {
 }
 
 TEST_CASE_METHOD(ServerFixture, "paths that take no parameters refuse them") {
-  for (const char* path : {"/", "/status", "/metrics", "/healthz", "/readyz", "/debug/pprof/", "/debug/pprof/cmdline"}) {
+  for (const char* path :
+       {"/", "/status", "/metrics", "/healthz", "/readyz", "/debug/pprof/", "/debug/pprof/cmdline"}) {
     INFO(path);
     CHECK(get(path).status == 200);
     CHECK(get(std::string(path) + "?verbose=1").status == 400);
@@ -108,8 +130,8 @@ TEST_CASE_METHOD(ServerFixture, "paths that take no parameters refuse them") {
 }
 
 TEST_CASE_METHOD(ServerFixture, "unknown paths are 404") {
-  for (const char* path : {"/nope", "/profile/", "/PROFILE", "//profile", "/debug/pprof/symbol", "/../etc/passwd",
-                           "/profile%2f", "/%00", "/status;x"}) {
+  for (const char* path : {"/nope", "/profile/", "/PROFILE", "//profile", "/debug/pprof/symbol",
+                           "/../etc/passwd", "/profile%2f", "/%00", "/status;x"}) {
     INFO(path);
     const auto response = get(path);
     CHECK(response.status == 404);
@@ -121,7 +143,8 @@ TEST_CASE_METHOD(ServerFixture, "other methods are 405 with Allow, and the conne
   for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "OPTIONS"}) {
     INFO(method);
     RawClient client(server->port());
-    REQUIRE(client.send(std::string(method) + " /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde"));
+    REQUIRE(client.send(std::string(method) +
+                        " /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde"));
     const auto response = client.receive();
     CHECK(response.status == 405);
     CHECK(error_code(response) == "method_not_allowed");
@@ -179,7 +202,9 @@ TEST_CASE_METHOD(ServerFixture, "health and readiness follow the service") {
 }
 
 TEST_CASE_METHOD(ServerFixture, "the health listener serves its three paths alone") {
-  const auto health = [&](std::string_view path) { return RawClient(server->health_port()).get(path).status; };
+  const auto health = [&](std::string_view path) {
+    return RawClient(server->health_port()).get(path).status;
+  };
   CHECK(health("/healthz") == 200);
   CHECK(health("/readyz") == 200);
   CHECK(health("/metrics") == 200);

@@ -10,15 +10,17 @@ using namespace std::chrono_literals;
 
 TEST_CASE("durations are read as Go reads them") {
   const std::pair<const char*, std::chrono::nanoseconds> cases[] = {
-      {"500ms", 500ms}, {"20s", 20s},     {"2m", 2min},     {"1h", 1h},         {"1h30m", 90min}, {"1.5s", 1500ms},
-      {"0", 0ns},       {"0s", 0ns},      {"100us", 100us}, {"7ns", 7ns},       {".5s", 500ms},   {"1m1s1ms", 61'001ms}};
+      {"500ms", 500ms}, {"20s", 20s},     {"2m", 2min},   {"1h", 1h},
+      {"1h30m", 90min}, {"1.5s", 1500ms}, {"0", 0ns},     {"0s", 0ns},
+      {"100us", 100us}, {"7ns", 7ns},     {".5s", 500ms}, {"1m1s1ms", 61'001ms}};
   for (const auto& [text, value] : cases) {
     INFO(text);
     const auto duration = parse_duration(text);
     REQUIRE(duration);
     CHECK(*duration == value);
   }
-  for (const char* text : {"", "5", "s", "-1s", "+1s", "1 s", "1s ", "1x", "1.2.3s", "1e3s", "99999999h", "nans", "1µs"}) {
+  for (const char* text :
+       {"", "5", "s", "-1s", "+1s", "1 s", "1s ", "1x", "1.2.3s", "1e3s", "99999999h", "nans", "1µs"}) {
     INFO(text);
     CHECK_FALSE(parse_duration(text));
   }

@@ -34,11 +34,33 @@ TEST_CASE("every flag has a name of its own, a help text, and a reason for each 
     for (const auto& refusal : flag.refusals) CHECK((refusal.modes != 0) == (*refusal.reason != '\0'));
     CHECK(find_flag(flag.name) == &flag);
   }
-  for (const char* wanted :
-       {"listen", "health-listen", "socket-dir", "pid", "wait-for-shim", "drain-every", "ring-budget", "max-sessions",
-        "allow-uid", "sample-budget", "sample-mib", "stack-bytes", "events-rings", "events-ring-kib", "stacks-rings",
-        "stacks-ring-kib", "linger", "finalize", "exit-with-workload", "insecure", "log-level", "duration", "o",
-        "format", "type", "cupti-dir", "url"}) {
+  for (const char* wanted : {"listen",
+                             "health-listen",
+                             "socket-dir",
+                             "pid",
+                             "wait-for-shim",
+                             "drain-every",
+                             "ring-budget",
+                             "max-sessions",
+                             "allow-uid",
+                             "sample-budget",
+                             "sample-mib",
+                             "stack-bytes",
+                             "events-rings",
+                             "events-ring-kib",
+                             "stacks-rings",
+                             "stacks-ring-kib",
+                             "linger",
+                             "finalize",
+                             "exit-with-workload",
+                             "insecure",
+                             "log-level",
+                             "duration",
+                             "o",
+                             "format",
+                             "type",
+                             "cupti-dir",
+                             "url"}) {
     INFO(wanted);
     CHECK(names.count(wanted) == 1);
   }
@@ -59,7 +81,8 @@ TEST_CASE("the help of a mode names the flags that apply and no other") {
     for (const auto& flag : flags()) {
       const bool applies = (flag.applies >> mode) & 1u;
       INFO("-" << flag.name << " for " << to_string(static_cast<Mode>(mode)));
-      CHECK((text.find(std::string("  -") + flag.name + (flag.boolean ? "\n" : " ")) != std::string::npos) == applies);
+      CHECK((text.find(std::string("  -") + flag.name + (flag.boolean ? "\n" : " ")) != std::string::npos) ==
+            applies);
     }
   }
 }

@@ -30,11 +30,19 @@ std::string refused(const Arguments& arguments) {
 Arguments complete(Mode mode, const Arguments& flag) {
   Arguments arguments;
   switch (mode) {
-    case Mode::serve: arguments = {"serve"}; break;
+    case Mode::serve:
+      arguments = {"serve"};
+      break;
     case Mode::record_attach:
-    case Mode::record_command: arguments = {"record"}; break;
-    case Mode::install: arguments = {"install", "/somewhere"}; break;
-    case Mode::probe: arguments = {"probe", "live"}; break;
+    case Mode::record_command:
+      arguments = {"record"};
+      break;
+    case Mode::install:
+      arguments = {"install", "/somewhere"};
+      break;
+    case Mode::probe:
+      arguments = {"probe", "live"};
+      break;
   }
   arguments.insert(arguments.end(), flag.begin(), flag.end());
   if (mode == Mode::record_command) arguments.insert(arguments.end(), {"--", "true"});
@@ -91,7 +99,8 @@ TEST_CASE("every flag works, or is refused by name and reason, in every mode") {
       const auto result = parse_options(complete(mode, {argument}), nullptr);
       if (const char* reason = flag.refusal(mode)) {
         REQUIRE_FALSE(result);
-        CHECK(result.error().message().find(std::string("-") + flag.name + ": cannot be used") != std::string::npos);
+        CHECK(result.error().message().find(std::string("-") + flag.name + ": cannot be used") !=
+              std::string::npos);
         CHECK(result.error().message().find(reason) != std::string::npos);
       } else {
         INFO((result ? "" : result.error().message()));
@@ -102,15 +111,16 @@ TEST_CASE("every flag works, or is refused by name and reason, in every mode") {
 }
 
 TEST_CASE("values out of range are refused, naming the flag") {
-  const auto argument = GENERATE(
-      "-listen=7070", "-listen=", "-health-listen=host:1", "-socket-dir=", "-pid=0", "-pid=-1", "-pid=4194305",
-      "-pid=me", "-wait-for-shim=-1s", "-wait-for-shim=60", "-wait-for-shim=25h", "-drain-every=0", "-drain-every=11s",
-      "-drain-every=100us", "-ring-budget=1KiB", "-ring-budget=128MB", "-ring-budget=99999999999GiB",
-      "-max-sessions=0", "-max-sessions=1025", "-allow-uid=-1", "-allow-uid=root", "-allow-uid=4294967295",
-      "-sample-budget=0", "-sample-budget=101", "-sample-budget=1.234", "-sample-budget=x", "-sample-mib=0",
-      "-stack-bytes=1023", "-stack-bytes=1048577", "-events-rings=0", "-events-rings=65", "-events-ring-kib=500",
-      "-events-ring-kib=2", "-stacks-rings=65", "-stacks-ring-kib=131072", "-linger=2h", "-finalize=always",
-      "-log-level=trace", "-insecure=maybe");
+  const auto argument =
+      GENERATE("-listen=7070", "-listen=", "-health-listen=host:1", "-socket-dir=", "-pid=0", "-pid=-1",
+               "-pid=4194305", "-pid=me", "-wait-for-shim=-1s", "-wait-for-shim=60", "-wait-for-shim=25h",
+               "-drain-every=0", "-drain-every=11s", "-drain-every=100us", "-ring-budget=1KiB",
+               "-ring-budget=128MB", "-ring-budget=99999999999GiB", "-max-sessions=0", "-max-sessions=1025",
+               "-allow-uid=-1", "-allow-uid=root", "-allow-uid=4294967295", "-sample-budget=0",
+               "-sample-budget=101", "-sample-budget=1.234", "-sample-budget=x", "-sample-mib=0",
+               "-stack-bytes=1023", "-stack-bytes=1048577", "-events-rings=0", "-events-rings=65",
+               "-events-ring-kib=500", "-events-ring-kib=2", "-stacks-rings=65", "-stacks-ring-kib=131072",
+               "-linger=2h", "-finalize=always", "-log-level=trace", "-insecure=maybe");
   const auto message = refused({argument});
   INFO(message);
   const std::string text = argument;
@@ -121,17 +131,28 @@ TEST_CASE("what stands together must fit together") {
   CHECK(refused({"-listen", "0.0.0.0:7070"}).find("-insecure") != std::string::npos);
   CHECK(parsed({"-listen", "0.0.0.0:7070", "-insecure"}).listen.port == 7070);
   CHECK(parsed({"-health-listen", ":7071"}).health_listen->text() == "0.0.0.0:7071");
-  CHECK(refused({"-stack-bytes", "65536", "-stacks-ring-kib", "64"}).find("-stacks-ring-kib") != std::string::npos);
+  CHECK(refused({"-stack-bytes", "65536", "-stacks-ring-kib", "64"}).find("-stacks-ring-kib") !=
+        std::string::npos);
   CHECK(refused({"probe", "live", "-listen", "127.0.0.1:0"}).find("-listen") != std::string::npos);
 }
 
 TEST_CASE("usage errors name what they are about") {
-  const auto [arguments, named] = GENERATE(table<Arguments, std::string>({
-      {{"-nope"}, "-nope"}, {{"--nope=1"}, "-nope"}, {{"fly"}, "fly"}, {{"-pid"}, "-pid"},
-      {{"-pid", "1", "-pid", "2"}, "given twice"}, {{"serve", "extra"}, "extra"}, {{"serve", "--", "x"}, "--"},
-      {{"-pid", "1", "serve"}, "serve"}, {{"record", "--"}, "command after --"}, {{"record", "x"}, "'x'"},
-      {{"install"}, "DIR"}, {{"install", "a", "b"}, "'b'"}, {{"probe"}, "probe live"}, {{"probe", "dead"}, "probe live"},
-      {{"record", "-pid", "1", "--", "true"}, "-pid"}}));
+  const auto [arguments, named] =
+      GENERATE(table<Arguments, std::string>({{{"-nope"}, "-nope"},
+                                              {{"--nope=1"}, "-nope"},
+                                              {{"fly"}, "fly"},
+                                              {{"-pid"}, "-pid"},
+                                              {{"-pid", "1", "-pid", "2"}, "given twice"},
+                                              {{"serve", "extra"}, "extra"},
+                                              {{"serve", "--", "x"}, "--"},
+                                              {{"-pid", "1", "serve"}, "serve"},
+                                              {{"record", "--"}, "command after --"},
+                                              {{"record", "x"}, "'x'"},
+                                              {{"install"}, "DIR"},
+                                              {{"install", "a", "b"}, "'b'"},
+                                              {{"probe"}, "probe live"},
+                                              {{"probe", "dead"}, "probe live"},
+                                              {{"record", "-pid", "1", "--", "true"}, "-pid"}}));
   const auto message = refused(arguments);
   INFO(message);
   CHECK(message.find(named) != std::string::npos);
@@ -145,7 +166,8 @@ TEST_CASE("the socket folder comes from the flag, then the environment, then the
 }
 
 TEST_CASE("record") {
-  const auto attach = parsed({"record", "-duration", "1m30s", "-format", "json", "-allow-uid", "1", "-allow-uid=2"});
+  const auto attach =
+      parsed({"record", "-duration", "1m30s", "-format", "json", "-allow-uid", "1", "-allow-uid=2"});
   CHECK(attach.mode == Mode::record_attach);
   CHECK(attach.duration == milliseconds(90'000));
   CHECK(attach.output == "profile.json");
@@ -170,8 +192,8 @@ TEST_CASE("install and probe") {
 }
 
 TEST_CASE("help is text, not an error, for every command") {
-  for (const Arguments& arguments : {Arguments{"-help"}, {"--help"}, {"-h"}, {"record", "-help"}, {"install", "-help"},
-                                     {"probe", "-h"}}) {
+  for (const Arguments& arguments :
+       {Arguments{"-help"}, {"--help"}, {"-h"}, {"record", "-help"}, {"install", "-help"}, {"probe", "-h"}}) {
     const auto result = parse_options(arguments, nullptr);
     REQUIRE(result);
     REQUIRE(std::holds_alternative<Help>(*result));
