@@ -36,7 +36,8 @@ tl::unexpected<Error> not_a(std::string_view text, const std::string& wanted) {
 std::optional<double> take_decimal(std::string_view& text) {
   const auto length = std::min(text.find_first_not_of("0123456789."), text.size());
   double value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + length, value, std::chars_format::fixed);
+  const auto [rest, error] =
+      std::from_chars(text.data(), text.data() + length, value, std::chars_format::fixed);
   if (length == 0 || error != std::errc() || rest != text.data() + length) return std::nullopt;
   text.remove_prefix(length);
   return value;
@@ -110,7 +111,8 @@ Result<std::uint32_t> parse_whole_within(std::string_view text, std::uint32_t lo
   return static_cast<std::uint32_t>(*value);
 }
 
-Result<std::uint32_t> parse_power_of_two_within(std::string_view text, std::uint32_t low, std::uint32_t high) {
+Result<std::uint32_t> parse_power_of_two_within(std::string_view text, std::uint32_t low,
+                                                std::uint32_t high) {
   const auto value = to_whole(text);
   if (!value || *value < low || *value > high || (*value & (*value - 1)) != 0) {
     return not_a(text, "a power of two " + range_text(low, high));

@@ -11,8 +11,8 @@
 // The words that flags take. Errors say what was given and what would do; the caller adds the flag's name.
 namespace pillion {
 
-// As Go's time.ParseDuration, without signs: "500ms", "20s", "1h30m", "1.5s", "0". Units ns, us, ms, s, m, h; at
-// most ten years.
+// As Go's time.ParseDuration, without signs: "500ms", "20s", "1h30m", "1.5s", "0". Units ns, us, ms, s, m, h;
+// at most ten years.
 [[nodiscard]] Result<std::chrono::nanoseconds> parse_duration(std::string_view text);
 
 // The shortest form that parse_duration reads back: "1m30s", "500ms".
@@ -23,14 +23,16 @@ namespace pillion {
                                                                       std::chrono::milliseconds low,
                                                                       std::chrono::milliseconds high);
 
-[[nodiscard]] Result<std::uint32_t> parse_whole_within(std::string_view text, std::uint32_t low, std::uint32_t high);
+[[nodiscard]] Result<std::uint32_t> parse_whole_within(std::string_view text, std::uint32_t low,
+                                                       std::uint32_t high);
 
 // Also a power of two.
 [[nodiscard]] Result<std::uint32_t> parse_power_of_two_within(std::string_view text, std::uint32_t low,
                                                               std::uint32_t high);
 
 // "128MiB", "65536", "512KiB", "1GiB".
-[[nodiscard]] Result<std::uint64_t> parse_bytes_within(std::string_view text, std::uint64_t low, std::uint64_t high);
+[[nodiscard]] Result<std::uint64_t> parse_bytes_within(std::string_view text, std::uint64_t low,
+                                                       std::uint64_t high);
 
 // "1", "0.5", "2.25": percent with at most two decimals, above 0 and up to 100; returns 1/100 of a percent.
 [[nodiscard]] Result<std::uint32_t> parse_permyriad(std::string_view text);

@@ -20,7 +20,8 @@ struct FlagRefusal {
   const char* reason = "";
 };
 
-// One flag. Every mode is in `applies` or in exactly one of `refusals`; a test walks the table and fails otherwise.
+// One flag. Every mode is in `applies` or in exactly one of `refusals`; a test walks the table and fails
+// otherwise.
 struct Flag {
   const char* name;
   const char* type;     // as -help shows it: "duration", "N", "" for a boolean

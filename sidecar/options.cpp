@@ -119,7 +119,8 @@ Result<void> set_given(const Parts& parts, Options& options) {
       return usage(name, std::string("cannot be used with `") + to_string(options.mode) + "`: " + reason);
     }
     if (!seen.insert(flag->name).second && !flag->repeatable) return usage(name, "is given twice");
-    if (auto set = flag->set(options, text); !set) return usage(name, set.error().object + " is " + set.error().detail);
+    if (auto set = flag->set(options, text); !set)
+      return usage(name, set.error().object + " is " + set.error().detail);
     if (std::string_view(flag->name) == kSocketDirFlag) options.socket_dir_given = true;
   }
   return {};
@@ -140,7 +141,8 @@ Result<void> set_positional(const Parts& parts, Options& options) {
     options.probe = words[0] == "live" ? Probe::live : Probe::ready;
     wanted = 1;
   }
-  if (words.size() > wanted) return usage("unexpected argument '" + words[wanted] + "'", "flags begin with -");
+  if (words.size() > wanted)
+    return usage("unexpected argument '" + words[wanted] + "'", "flags begin with -");
   if (options.mode == Mode::record_command) {
     if (parts.after_dashes.empty()) return usage("record", "needs a command after --");
     options.command = parts.after_dashes;
@@ -153,8 +155,11 @@ Result<void> set_positional(const Parts& parts, Options& options) {
 // What no flag can judge alone.
 Result<void> check_together(Options& options) {
   if (options.mode == Mode::serve && !options.listen.loopback() && !options.insecure) {
-    return usage("flag -listen", options.listen.text() + " is not a loopback address: whoever reaches it reads "
-                 "profiles; add -insecure if that is meant (for probes and Prometheus -health-listen is enough)");
+    return usage(
+        "flag -listen",
+        options.listen.text() +
+            " is not a loopback address: whoever reaches it reads "
+            "profiles; add -insecure if that is meant (for probes and Prometheus -health-listen is enough)");
   }
   const auto& target = options.probe_target ? *options.probe_target : options.listen;
   if (options.mode == Mode::probe && target.port == 0) {
@@ -165,8 +170,8 @@ Result<void> check_together(Options& options) {
   const bool profiling = options.mode != Mode::install && options.mode != Mode::probe;
   if (profiling && std::uint64_t{options.stack_bytes} * 2 > ring_bytes) {
     return usage("flag -stack-bytes", std::to_string(options.stack_bytes) +
-                 " is more than half of a stacks ring (-stacks-ring-kib " + std::to_string(options.stacks_ring_kib) +
-                 ")");
+                                          " is more than half of a stacks ring (-stacks-ring-kib " +
+                                          std::to_string(options.stacks_ring_kib) + ")");
   }
   if (options.output.empty()) options.output = std::string("profile") + http::file_suffix(options.format);
   if (options.mode == Mode::record_attach && !options.duration) options.duration = std::chrono::seconds(20);

@@ -28,8 +28,8 @@ enum class Finalize : std::uint8_t {
 
 enum class Probe : std::uint8_t { live, ready };
 
-// The command line after parsing and checking: every value is within its range. The defaults are those of the flag
-// table (flags.cpp), which fills this.
+// The command line after parsing and checking: every value is within its range. The defaults are those of the
+// flag table (flags.cpp), which fills this.
 struct Options {
   Mode mode = Mode::serve;
 
@@ -82,8 +82,8 @@ struct Help {
   std::string text;  // for stdout; exit code 0
 };
 
-// A usage error names the flag or argument, and the reason. `environment_socket_dir` is PILLION_SOCKET_DIR or null.
-// `arguments` are those after the program's name.
+// A usage error names the flag or argument, and the reason. `environment_socket_dir` is PILLION_SOCKET_DIR or
+// null. `arguments` are those after the program's name.
 [[nodiscard]] Result<std::variant<Options, Help>> parse_options(const std::vector<std::string>& arguments,
                                                                 const char* environment_socket_dir);
 

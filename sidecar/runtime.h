@@ -24,26 +24,27 @@ class Runtime {
   // Ends everything as stop() does.
   virtual ~Runtime() = default;
 
-  // Opens what can fail (the socket directory's watch) and starts the threads. Called once, before anything else.
+  // Opens what can fail (the socket directory's watch) and starts the threads. Called once, before anything
+  // else.
   [[nodiscard]] virtual Result<void> start() = 0;
 
   // Valid as long as the runtime, from start() on, also while nothing is attached.
   [[nodiscard]] virtual http::ProfileService& service() = 0;
 
-  // Blocks until a shim is attached (that of Options::pid, if set), the deadline of Options::wait_for_shim passes
-  // (0: none), or `stop`. Returns at once if one is attached. Callable again.
+  // Blocks until a shim is attached (that of Options::pid, if set), the deadline of Options::wait_for_shim
+  // passes (0: none), or `stop`. Returns at once if one is attached. Callable again.
   [[nodiscard]] virtual WaitOutcome wait_for_shim(std::stop_token stop) = 0;
 
-  // For people, several lines: which processes were seen, which have libcuda mapped without the shim (or that it
-  // may not look, and what it needs), what to do.
+  // For people, several lines: which processes were seen, which have libcuda mapped without the shim (or that
+  // it may not look, and what it needs), what to do.
   [[nodiscard]] virtual std::string what_was_seen() = 0;
 
-  // Blocks until at least one process has been attached and every one that was has ended (true), or until `stop`
-  // (false).
+  // Blocks until at least one process has been attached and every one that was has ended (true), or until
+  // `stop` (false).
   [[nodiscard]] virtual bool wait_for_workload_end(std::stop_token stop) = 0;
 
-  // Disarms and detaches every session and ends the threads; open windows end. Takes less than a second, unless
-  // Options::finalize needs the workload to come by. Idempotent.
+  // Disarms and detaches every session and ends the threads; open windows end. Takes less than a second,
+  // unless Options::finalize needs the workload to come by. Idempotent.
   virtual void stop() = 0;
 };
 

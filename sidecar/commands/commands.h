@@ -18,15 +18,15 @@ enum ExitCode : int { kDone = 0, kInternal = 1, kUsage = 2, kNoShim = 3, kRefuse
 
 using RuntimeFactory = std::function<std::unique_ptr<Runtime>(const Options&)>;
 
-// Parses the arguments (without the program's name) and runs what they ask for. Called on the main thread before
-// any other thread exists: it blocks the signals that it takes.
+// Parses the arguments (without the program's name) and runs what they ask for. Called on the main thread
+// before any other thread exists: it blocks the signals that it takes.
 [[nodiscard]] int run(const std::vector<std::string>& arguments, const RuntimeFactory& make_runtime);
 
-[[nodiscard]] int serve(const Options& options, const RuntimeFactory& make_runtime);
-[[nodiscard]] int record(const Options& options, const RuntimeFactory& make_runtime);
-[[nodiscard]] int probe(const Options& options);
-
 // `from`: the folder where the shim and CUPTI lie, see program_files.h.
+[[nodiscard]] int serve(const Options& options, const RuntimeFactory& make_runtime);
+[[nodiscard]] int record(const Options& options, const RuntimeFactory& make_runtime,
+                         const std::filesystem::path& from);
+[[nodiscard]] int probe(const Options& options);
 [[nodiscard]] int install(const Options& options, const std::filesystem::path& from);
 
 }  // namespace pillion::commands

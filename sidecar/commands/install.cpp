@@ -19,7 +19,8 @@ constexpr mode_t kCuptiMode = 0644;
 Result<fs::path> checked_target(const std::string& folder) {
   std::error_code error;
   const auto target = fs::canonical(folder, error);
-  if (error) return tl::make_unexpected(Error{"install into", folder, error.value(), "the folder must exist"});
+  if (error)
+    return tl::make_unexpected(Error{"install into", folder, error.value(), "the folder must exist"});
   if (!fs::is_directory(target, error)) return fail("install into", folder, "not a folder");
   return target;
 }
@@ -30,7 +31,8 @@ Result<void> check_names(const std::vector<fs::path>& files) {
   for (const auto& file : files) {
     const auto [known, added] = names.emplace(file.filename().string(), file);
     if (!added) {
-      return fail("install", file, "has the same name as " + known->second.string() + "; give them different names");
+      return fail("install", file,
+                  "has the same name as " + known->second.string() + "; give them different names");
     }
   }
   return {};
@@ -56,7 +58,8 @@ Result<fs::path> copy_all(const Options& options, const fs::path& from) {
     }
   }
   const auto installed = *target / kShimName;
-  if (auto copied = copy_file(*shim, installed, kShimMode); !copied) return tl::make_unexpected(copied.error());
+  if (auto copied = copy_file(*shim, installed, kShimMode); !copied)
+    return tl::make_unexpected(copied.error());
   return installed;
 }
 

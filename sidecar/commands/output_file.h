@@ -11,8 +11,9 @@
 
 namespace pillion::commands {
 
-// A file that appears under its name only when it is complete: written beside it, renamed by commit(), removed when
-// destroyed before that. What exists under the name and is no regular file (/dev/null, a pipe) is written to directly.
+// A file that appears under its name only when it is complete: written beside it, renamed by commit(),
+// removed when destroyed before that. What exists under the name and is no regular file (/dev/null, a pipe)
+// is written to directly.
 class OutputFile {
  public:
   // Errors come here already when the folder is absent, read-only or full of inodes.

@@ -11,7 +11,8 @@ namespace pillion::commands {
 class PrivateFolder {
  public:
   [[nodiscard]] static Result<PrivateFolder> create();
-  PrivateFolder(PrivateFolder&& other) noexcept : path_(std::exchange(other.path_, std::filesystem::path())) {}
+  PrivateFolder(PrivateFolder&& other) noexcept
+      : path_(std::exchange(other.path_, std::filesystem::path())) {}
   PrivateFolder& operator=(PrivateFolder&&) = delete;
   ~PrivateFolder();
 

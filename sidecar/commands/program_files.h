@@ -16,8 +16,9 @@ inline constexpr const char* kShimName = "libpillion.so";
 // The shim in `folder` or in its lib/ (the bundle's layout); an error names both places.
 [[nodiscard]] Result<std::filesystem::path> find_shim(const std::filesystem::path& folder);
 
-// Every libcupti.so* in the folders and in their lib/, links resolved, each real file once, sorted by name. A folder
-// that cannot be read is an error. CUPTI's auxiliary libraries (libcupti_static, libnvperf) are not taken.
+// Every libcupti.so* in the folders and in their lib/, links resolved, each real file once, sorted by name. A
+// folder that cannot be read is an error. CUPTI's auxiliary libraries (libcupti_static, libnvperf) are not
+// taken.
 [[nodiscard]] Result<std::vector<std::filesystem::path>> find_cupti(
     const std::vector<std::filesystem::path>& folders);
 

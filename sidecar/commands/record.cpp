@@ -15,7 +15,8 @@ namespace {
 
 // "Until the target ends" needs some number; whoever records for longer has another problem.
 constexpr std::chrono::hours kUntilTheEnd{24};
-constexpr std::chrono::milliseconds kSignalledTime{1'500};  // for a workload to follow a signal that we passed on
+constexpr std::chrono::milliseconds kSignalledTime{
+    1'500};  // for a workload to follow a signal that we passed on
 constexpr mode_t kProfileMode = 0644;
 
 int fail_with(const Error& error, int code = kInternal) {
@@ -23,9 +24,11 @@ int fail_with(const Error& error, int code = kInternal) {
   return code;
 }
 
-Result<void> write_profile(const std::string& path, std::optional<OutputFile>& file, const std::string& body) {
+Result<void> write_profile(const std::string& path, std::optional<OutputFile>& file,
+                           const std::string& body) {
   if (!file) {
-    const bool written = std::fwrite(body.data(), 1, body.size(), stdout) == body.size() && std::fflush(stdout) == 0;
+    const bool written =
+        std::fwrite(body.data(), 1, body.size(), stdout) == body.size() && std::fflush(stdout) == 0;
     return written ? Result<void>() : fail_errno("write", "stdout");
   }
   if (auto written = file->write(body); !written) return written;
@@ -35,8 +38,8 @@ Result<void> write_profile(const std::string& path, std::optional<OutputFile>& f
 }
 
 // Waits for a shim, takes the profile, writes it. `end`: by signal or because the workload is gone.
-int take_profile(const Options& options, Runtime& runtime, std::optional<OutputFile>& file, const Workload* workload,
-                 const std::stop_token& end) {
+int take_profile(const Options& options, Runtime& runtime, std::optional<OutputFile>& file,
+                 const Workload* workload, const std::stop_token& end) {
   const auto outcome = runtime.wait_for_shim(end);
   if (outcome == WaitOutcome::deadline) {
     log(LogLevel::error, "no shim came within the time of -wait-for-shim\n" + runtime.what_was_seen());
@@ -56,10 +59,12 @@ int take_profile(const Options& options, Runtime& runtime, std::optional<OutputF
   request.end_with_targets = true;
   const auto reply = runtime.service().profile(request, end);
   if (!reply) {
-    log(LogLevel::error, reply.error().message + (reply.error().hint.empty() ? "" : ": " + reply.error().hint));
+    log(LogLevel::error,
+        reply.error().message + (reply.error().hint.empty() ? "" : ": " + reply.error().hint));
     return http::exit_code(reply.error().code);
   }
-  if (auto written = write_profile(options.output, file, reply->body); !written) return fail_with(written.error());
+  if (auto written = write_profile(options.output, file, reply->body); !written)
+    return fail_with(written.error());
   return kDone;
 }
 
@@ -73,11 +78,12 @@ void see_workload_out(const Workload& workload, const StopSignals& signals) {
     (void)workload.wait_for(kSignalledTime);
   }
   const auto end = workload.end();
-  log(LogLevel::info, end ? "the workload " + end->text() : "the workload still runs, as process " +
-                                                                std::to_string(workload.pid()));
+  log(LogLevel::info, end ? "the workload " + end->text()
+                          : "the workload still runs, as process " + std::to_string(workload.pid()));
 }
 
-int record_running(const Options& options, const RuntimeFactory& make_runtime, std::optional<OutputFile>& file) {
+int record_running(const Options& options, const RuntimeFactory& make_runtime,
+                   std::optional<OutputFile>& file) {
   const StopSignals signals([](int, bool) { std::_Exit(kInternal); });
   const auto runtime = make_runtime(options);
   if (auto started = runtime->start(); !started) return fail_with(started.error());
@@ -86,8 +92,9 @@ int record_running(const Options& options, const RuntimeFactory& make_runtime, s
   return code;
 }
 
-int record_command(Options options, const RuntimeFactory& make_runtime, std::optional<OutputFile>& file) {
-  const auto shim = find_shim(program_folder());
+int record_command(Options options, const RuntimeFactory& make_runtime, const std::filesystem::path& from,
+                   std::optional<OutputFile>& file) {
+  const auto shim = find_shim(from);
   if (!shim) return fail_with(shim.error());
   // A folder of its own keeps other workloads out of the profile, and needs no /run/pillion.
   std::optional<PrivateFolder> sockets;
@@ -108,9 +115,10 @@ int record_command(Options options, const RuntimeFactory& make_runtime, std::opt
   const std::stop_callback end_on_signal(signals.token(), [&end] { end.request_stop(); });
   const auto runtime = make_runtime(options);
   if (auto started = runtime->start(); !started) return fail_with(started.error());
-  const auto workload = Workload::start(
-      options.command, {{"CUDA_INJECTION64_PATH", shim->string()}, {"PILLION_SOCKET_DIR", options.socket_dir}},
-      signals.previous_mask(), [&end] { end.request_stop(); });
+  const auto workload =
+      Workload::start(options.command,
+                      {{"CUDA_INJECTION64_PATH", shim->string()}, {"PILLION_SOCKET_DIR", options.socket_dir}},
+                      signals.previous_mask(), [&end] { end.request_stop(); });
   if (!workload) return fail_with(workload.error(), kUsage);
   running.store(workload->get());
   const int code = take_profile(options, *runtime, file, workload->get(), end.get_token());
@@ -122,14 +130,14 @@ int record_command(Options options, const RuntimeFactory& make_runtime, std::opt
 
 }  // namespace
 
-int record(const Options& options, const RuntimeFactory& make_runtime) {
+int record(const Options& options, const RuntimeFactory& make_runtime, const std::filesystem::path& from) {
   std::optional<OutputFile> file;  // before the window: a file that cannot be written must not cost a profile
   if (options.output != "-") {
     auto created = OutputFile::create(options.output, kProfileMode);
     if (!created) return fail_with(created.error());
     file.emplace(std::move(*created));
   }
-  if (options.mode == Mode::record_command) return record_command(options, make_runtime, file);
+  if (options.mode == Mode::record_command) return record_command(options, make_runtime, from, file);
   return record_running(options, make_runtime, file);
 }
 

@@ -20,11 +20,15 @@ int run(const std::vector<std::string>& arguments, const RuntimeFactory& make_ru
   const auto& options = std::get<Options>(*parsed);
   set_log_level(options.log_level);
   switch (options.mode) {
-    case Mode::serve: return serve(options, make_runtime);
+    case Mode::serve:
+      return serve(options, make_runtime);
     case Mode::record_attach:
-    case Mode::record_command: return record(options, make_runtime);
-    case Mode::install: return install(options, program_folder());
-    case Mode::probe: return probe(options);
+    case Mode::record_command:
+      return record(options, make_runtime, program_folder());
+    case Mode::install:
+      return install(options, program_folder());
+    case Mode::probe:
+      return probe(options);
   }
   return kInternal;
 }

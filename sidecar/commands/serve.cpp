@@ -10,11 +10,13 @@ namespace {
 
 int wait_until_done(const Options& options, Runtime& runtime, const std::stop_token& stop) {
   switch (runtime.wait_for_shim(stop)) {
-    case WaitOutcome::stopped: return kDone;
+    case WaitOutcome::stopped:
+      return kDone;
     case WaitOutcome::deadline:
       log(LogLevel::error, "no shim came within the time of -wait-for-shim\n" + runtime.what_was_seen());
       return kNoShim;
-    case WaitOutcome::attached: break;
+    case WaitOutcome::attached:
+      break;
   }
   if (!options.exit_with_workload) {
     wait_for_stop(stop);

@@ -31,7 +31,8 @@ std::vector<std::string> merged_environment(const std::vector<std::pair<std::str
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> result;
-  for (const auto& word : words) result.push_back(const_cast<char*>(word.c_str()));  // posix_spawn's old signature
+  for (const auto& word : words)
+    result.push_back(const_cast<char*>(word.c_str()));  // posix_spawn's old signature
   result.push_back(nullptr);
   return result;
 }
@@ -60,12 +61,14 @@ Result<pid_t> spawn(const std::vector<std::string>& command, const std::vector<s
 std::string WorkloadEnd::text() const {
   if (!by_signal) return "exited with status " + std::to_string(number);
   const char* name = ::sigabbrev_np(number);
-  return "was ended by signal " + std::to_string(number) + (name == nullptr ? "" : " (" + std::string(name) + ")");
+  return "was ended by signal " + std::to_string(number) +
+         (name == nullptr ? "" : " (" + std::string(name) + ")");
 }
 
-Result<std::unique_ptr<Workload>> Workload::start(const std::vector<std::string>& command,
-                                                  const std::vector<std::pair<std::string, std::string>>& environment,
-                                                  const sigset_t& mask, std::function<void()> ended) {
+Result<std::unique_ptr<Workload>> Workload::start(
+    const std::vector<std::string>& command,
+    const std::vector<std::pair<std::string, std::string>>& environment, const sigset_t& mask,
+    std::function<void()> ended) {
   UniqueFd leave(::eventfd(0, EFD_CLOEXEC));
   if (!leave.valid()) return fail_errno("create", "eventfd");
   const auto pid = spawn(command, merged_environment(environment), mask);

@@ -32,11 +32,12 @@ struct WorkloadEnd {
 // A program that `record` started. Watched by a thread of its own; never killed by us, also not at the end.
 class Workload {
  public:
-  // Starts `command` (found through PATH) with this environment added and this signal mask. `ended` is called on
-  // the watching thread. Not movable: the thread uses it.
+  // Starts `command` (found through PATH) with this environment added and this signal mask. `ended` is called
+  // on the watching thread. Not movable: the thread uses it.
   [[nodiscard]] static Result<std::unique_ptr<Workload>> start(
-      const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& environment,
-      const sigset_t& mask, std::function<void()> ended);
+      const std::vector<std::string>& command,
+      const std::vector<std::pair<std::string, std::string>>& environment, const sigset_t& mask,
+      std::function<void()> ended);
   ~Workload();
 
   [[nodiscard]] pid_t pid() const { return pid_; }

@@ -15,6 +15,7 @@ namespace pillion::http {
 namespace {
 
 constexpr int kTickMs = 100;
+constexpr std::chrono::milliseconds kNoDescriptorPause{10};
 constexpr std::size_t kReceiveBytes = 16 << 10;
 constexpr std::size_t kReceivesPerTurn = 16;  // so that one fast sender cannot hold up the others
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP;
@@ -36,7 +37,8 @@ Result<std::unique_ptr<Connections>> Connections::create(UniqueFd listener, Conn
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
-    if (::epoll_ctl(made->epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return fail_errno("epoll_ctl", "listener");
+    if (::epoll_ctl(made->epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
+      return fail_errno("epoll_ctl", "listener");
   }
   return made;
 }
@@ -88,11 +90,13 @@ void Connections::handle(int fd, std::uint32_t events) {
   if (found == connections_.end()) return;
   auto& connection = *found->second;
   switch (connection.state) {
-    case Connection::State::reading: return receive(connection);
-    case Connection::State::lingering: return discard(connection);
+    case Connection::State::reading:
+      return receive(connection);
+    case Connection::State::lingering:
+      return discard(connection);
     case Connection::State::serving:
-      // EOF on the client's side counts as a hang-up, as in Go's net/http: a client that only half-closes cannot
-      // be told from one that is gone.
+      // EOF on the client's side counts as a hang-up, as in Go's net/http: a client that only half-closes
+      // cannot be told from one that is gone.
       if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) connection.hung_up.request_stop();
       return;
   }
@@ -103,8 +107,10 @@ void Connections::accept_all() {
     const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
       if (errno == EMFILE || errno == ENFILE) {
-        log_once(LogLevel::warning, "http_descriptors", "HTTP: out of file descriptors, closing idle connections");
-        make_room();
+        log_once(LogLevel::warning, "http_descriptors",
+                 "HTTP: out of file descriptors, closing idle connections");
+        // Nobody to send away: the listener stays readable, and without a pause this would spin.
+        if (!make_room()) std::this_thread::sleep_for(kNoDescriptorPause);
       }
       return;
     }
@@ -114,18 +120,20 @@ void Connections::accept_all() {
     if (!watch(*made, kReadEvents, EPOLL_CTL_ADD)) continue;
     connections_.emplace(fd, std::move(made));
     open_.store(connections_.size(), std::memory_order_relaxed);
-    if (connections_.size() > limits_.connections) make_room();
+    if (connections_.size() > limits_.connections) (void)make_room();
   }
 }
 
 // Closes the connection that has waited longest; one that is being served is never taken.
-void Connections::make_room() {
+bool Connections::make_room() {
   Connection* oldest = nullptr;
   for (const auto& [fd, connection] : connections_) {
     if (connection->state == Connection::State::serving) continue;
     if (oldest == nullptr || connection->since < oldest->since) oldest = connection.get();
   }
-  if (oldest != nullptr) close(*oldest);
+  if (oldest == nullptr) return false;
+  close(*oldest);
+  return true;
 }
 
 void Connections::receive(Connection& connection) {
@@ -180,7 +188,8 @@ void Connections::take_back() {
       close(*connection);
     } else if (!keep) {
       linger(*connection);
-    } else if (connection->state = Connection::State::reading; !watch(*connection, kReadEvents, EPOLL_CTL_MOD)) {
+    } else if (connection->state = Connection::State::reading;
+               !watch(*connection, kReadEvents, EPOLL_CTL_MOD)) {
       close(*connection);
     } else if (!connection->input.empty()) {
       look_for_head(*connection, 0);
@@ -222,8 +231,9 @@ void Connections::sweep() {
   }
   for (auto* connection : finished) close(*connection);
   for (auto* connection : slow) {
-    refuse(*connection, raw_error_response({ErrorCode::request_timeout, "the request's head did not come in time",
-                                            "it ends with an empty line"}));
+    refuse(*connection,
+           raw_error_response({ErrorCode::request_timeout, "the request's head did not come in time",
+                               "it ends with an empty line"}));
   }
 }
 

@@ -19,12 +19,12 @@
 namespace pillion::http {
 
 struct ConnectionLimits {
-  std::size_t connections = 512;     // at the same time; past it the longest idle one is closed
-  std::size_t head_bytes = 64 << 10;  // request line and headers
+  std::size_t connections = 512;                 // at the same time; past it the longest idle one is closed
+  std::size_t head_bytes = 64 << 10;             // request line and headers
   std::chrono::milliseconds head_time{5'000};    // from a head's first byte to its last
   std::chrono::milliseconds idle_time{60'000};   // between requests, and before the first
   std::chrono::milliseconds linger_time{1'000};  // after the answer, for the client to close its side
-  std::chrono::milliseconds stop_time{1'500};    // for requests under way when stop() is called
+  std::chrono::milliseconds stop_time{1'000};    // for requests under way when stop() is called
 };
 
 // One client. Owned by Connections; while a request is served the worker alone touches `input`.
@@ -33,22 +33,23 @@ struct Connection {
 
   UniqueFd fd;  // non-blocking
   State state = State::reading;
-  std::string input;          // bytes received and not yet consumed
-  std::size_t head_size = 0;  // while serving: how much of `input` is the request's head
-  std::stop_source hung_up;   // of the request being served
+  std::string input;                            // bytes received and not yet consumed
+  std::size_t head_size = 0;                    // while serving: how much of `input` is the request's head
+  std::stop_source hung_up;                     // of the request being served
   std::chrono::steady_clock::time_point since;  // when the state, or the head being read, began
 };
 
-// Accepts connections, collects request heads, and notices hang-ups, all on one thread with epoll: a connection
-// that is idle, slow or malicious costs a descriptor and never a worker. cpp-httplib's own loop keeps a thread for
-// each connection and does not look at the socket while a handler runs.
+// Accepts connections, collects request heads, and notices hang-ups, all on one thread with epoll: a
+// connection that is idle, slow or malicious costs a descriptor and never a worker. cpp-httplib's own loop
+// keeps a thread for each connection and does not look at the socket while a handler runs.
 class Connections {
  public:
-  // Called on the thread of Connections with a complete head in `input`; must not block. The connection comes back
-  // through give_back().
+  // Called on the thread of Connections with a complete head in `input`; must not block. The connection comes
+  // back through give_back().
   using Dispatch = std::function<void(Connection&)>;
 
-  static Result<std::unique_ptr<Connections>> create(UniqueFd listener, ConnectionLimits limits, Dispatch dispatch);
+  static Result<std::unique_ptr<Connections>> create(UniqueFd listener, ConnectionLimits limits,
+                                                     Dispatch dispatch);
 
   // Starts the thread: from here on `dispatch` is called.
   void start();
@@ -70,7 +71,7 @@ class Connections {
   void run();
   void handle(int fd, std::uint32_t events);
   void accept_all();
-  void make_room();
+  [[nodiscard]] bool make_room();
   void receive(Connection& connection);
   void discard(Connection& connection);
   void look_for_head(Connection& connection, std::size_t searched);

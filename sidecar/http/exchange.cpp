@@ -17,7 +17,8 @@ constexpr int kWriteStallMs = 10'000;             // without any progress
 
 constexpr std::size_t kKeepAliveCount = 1'000'000;  // only announced: idle_time alone ends a connection
 
-// Reads the head from memory (never the socket: what follows a head is the next request) and writes to the socket.
+// Reads the head from memory (never the socket: what follows a head is the next request) and writes to the
+// socket.
 class HeadStream final : public httplib::Stream {
  public:
   explicit HeadStream(Connection& connection)
@@ -124,7 +125,8 @@ class Exchange::Parser : public httplib::Server {
       response.set_content(reply.body, reply.content_type);
       response.set_header("Connection", "close");
     });
-    set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(ConnectionLimits{}.idle_time).count());
+    set_keep_alive_timeout(
+        std::chrono::duration_cast<std::chrono::seconds>(ConnectionLimits{}.idle_time).count());
     set_keep_alive_max_count(kKeepAliveCount);
   }
 
@@ -154,7 +156,8 @@ class Exchange::Parser : public httplib::Server {
     auto reply = router_.handle(request, surface_);
     to.status = reply.status;
     for (const auto& [name, value] : reply.headers) to.set_header(name, value);
-    to.set_content(reply.body, reply.content_type);
+    to.body = std::move(reply.body);  // set_content() would copy it
+    to.set_header("Content-Type", reply.content_type);
     current->slot = std::move(reply.slot);
   }
 

@@ -63,7 +63,8 @@ std::optional<HostPort> split(std::string_view text) {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return result;
 }
 
@@ -99,7 +100,8 @@ Result<UniqueFd> open_listener(const ListenAddress& address) {
   if (!target) return fail("parse address", address.text(), "not a numeric address");
   UniqueFd fd(::socket(target->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return fail_errno("open a socket for", address.text());
-  const int on = 1;  // a restart must not wait for TIME_WAIT; on Linux this does not let two programs share a port
+  const int on =
+      1;  // a restart must not wait for TIME_WAIT; on Linux this does not let two programs share a port
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0) {
     return fail_errno("set SO_REUSEADDR on", address.text());
   }

@@ -27,8 +27,8 @@ class Families {
     }
   }
   void requests(const ServerCounters& server) {
-    auto& family =
-        start("pillion_http_requests_total", "HTTP requests answered, by path and status", MetricType::Counter);
+    auto& family = start("pillion_http_requests_total", "HTTP requests answered, by path and status",
+                         MetricType::Counter);
     for (const auto& [key, count] : server.requests) {
       add(family, {{"path", key.first}, {"status", std::to_string(key.second)}}, static_cast<double>(count));
     }
@@ -85,7 +85,8 @@ void add_totals(Families& families, const MetricsSnapshot& now) {
                    as_double(now.launched_before_session));
   families.counter("pillion_evicted_unjoined_total", "Launches evicted before their execution came",
                    as_double(now.evicted_unjoined));
-  families.counters("pillion_records_dropped_total", "Records lost, by reason", "reason", now.records_dropped);
+  families.counters("pillion_records_dropped_total", "Records lost, by reason", "reason",
+                    now.records_dropped);
   families.counters("pillion_invalid_stamps_total", "Executions whose times were left out, by kind", "kind",
                     now.invalid_stamps);
   families.counters("pillion_stacks_total", "Stacks unwound, by how they ended", "ending", now.stacks);

@@ -7,8 +7,8 @@
 
 namespace pillion::http {
 
-// Totals since the program started, over all processes, and what is held now. The keys of the maps become label
-// values: they must come from a fixed set (an enum's names), never from the workload.
+// Totals since the program started, over all processes, and what is held now. The keys of the maps become
+// label values: they must come from a fixed set (an enum's names), never from the workload.
 struct MetricsSnapshot {
   using ByReason = std::map<std::string, std::uint64_t>;
 

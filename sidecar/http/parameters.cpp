@@ -31,8 +31,9 @@ tl::expected<std::uint32_t, ServiceError> parse_number(const std::string& name, 
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (text.empty() || error != std::errc() || rest != end || value < low || value > high) {
     const std::string range = std::to_string(low) + " to " + std::to_string(high);
-    return tl::make_unexpected(bad("parameter " + name + " is " + quoted(text) + ", not a whole number from " + range,
-                                   "give " + name + " as a whole number from " + range));
+    return tl::make_unexpected(
+        bad("parameter " + name + " is " + quoted(text) + ", not a whole number from " + range,
+            "give " + name + " as a whole number from " + range));
   }
   return value;
 }
@@ -48,8 +49,8 @@ std::string join(std::span<const std::string_view> words) {
 
 bool is_heap(ProfileType type) { return type == ProfileType::heap || type == ProfileType::allocs; }
 
-tl::expected<void, ServiceError> apply(const std::string& name, const std::string& text, ProfileRequest& request,
-                                       bool& has_seconds) {
+tl::expected<void, ServiceError> apply(const std::string& name, const std::string& text,
+                                       ProfileRequest& request, bool& has_seconds) {
   if (name == "seconds") {
     const auto seconds = parse_number(name, text, 1, kSecondsMax);
     if (!seconds) return tl::make_unexpected(seconds.error());
@@ -66,15 +67,17 @@ tl::expected<void, ServiceError> apply(const std::string& name, const std::strin
   } else if (name == "type") {
     const auto type = parse_profile_type(text);
     if (!type) {
-      return tl::make_unexpected(bad("parameter type is " + quoted(text) + ", not one of gpu, cpu, offcpu, heap, allocs",
-                                     "the default is type=gpu"));
+      return tl::make_unexpected(
+          bad("parameter type is " + quoted(text) + ", not one of gpu, cpu, offcpu, heap, allocs",
+              "the default is type=gpu"));
     }
     request.type = *type;
   } else if (name == "format") {
     const auto format = parse_profile_format(text);
     if (!format) {
-      return tl::make_unexpected(bad("parameter format is " + quoted(text) + ", not one of pprof, json, folded",
-                                     "the default is format=pprof"));
+      return tl::make_unexpected(
+          bad("parameter format is " + quoted(text) + ", not one of pprof, json, folded",
+              "the default is format=pprof"));
     }
     request.format = *format;
   }
@@ -101,7 +104,8 @@ tl::expected<void, ServiceError> check_names(const Parameters& parameters,
 tl::expected<ProfileRequest, ServiceError> parse_profile_request(const Parameters& parameters,
                                                                  const ProfileType* fixed_type) {
   static constexpr std::array<std::string_view, 5> kAll = {"seconds", "format", "pid", "device", "type"};
-  const std::span<const std::string_view> known(kAll.data(), fixed_type == nullptr ? kAll.size() : kAll.size() - 1);
+  const std::span<const std::string_view> known(kAll.data(),
+                                                fixed_type == nullptr ? kAll.size() : kAll.size() - 1);
   if (auto names = check_names(parameters, known); !names) return tl::make_unexpected(names.error());
 
   ProfileRequest request;

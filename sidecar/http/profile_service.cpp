@@ -14,20 +14,28 @@ constexpr std::array kFormats = {ProfileFormat::pprof, ProfileFormat::json, Prof
 
 const char* to_string(ProfileType type) {
   switch (type) {
-    case ProfileType::gpu: return "gpu";
-    case ProfileType::cpu: return "cpu";
-    case ProfileType::offcpu: return "offcpu";
-    case ProfileType::heap: return "heap";
-    case ProfileType::allocs: return "allocs";
+    case ProfileType::gpu:
+      return "gpu";
+    case ProfileType::cpu:
+      return "cpu";
+    case ProfileType::offcpu:
+      return "offcpu";
+    case ProfileType::heap:
+      return "heap";
+    case ProfileType::allocs:
+      return "allocs";
   }
   return "?";
 }
 
 const char* to_string(ProfileFormat format) {
   switch (format) {
-    case ProfileFormat::pprof: return "pprof";
-    case ProfileFormat::json: return "json";
-    case ProfileFormat::folded: return "folded";
+    case ProfileFormat::pprof:
+      return "pprof";
+    case ProfileFormat::json:
+      return "json";
+    case ProfileFormat::folded:
+      return "folded";
   }
   return "?";
 }
@@ -48,18 +56,24 @@ std::optional<ProfileFormat> parse_profile_format(const std::string& text) {
 
 const char* content_type(ProfileFormat format) {
   switch (format) {
-    case ProfileFormat::pprof: return "application/octet-stream";
-    case ProfileFormat::json: return "application/json";
-    case ProfileFormat::folded: return "text/plain; charset=utf-8";
+    case ProfileFormat::pprof:
+      return "application/octet-stream";
+    case ProfileFormat::json:
+      return "application/json";
+    case ProfileFormat::folded:
+      return "text/plain; charset=utf-8";
   }
   return "application/octet-stream";
 }
 
 const char* file_suffix(ProfileFormat format) {
   switch (format) {
-    case ProfileFormat::pprof: return ".pb.gz";
-    case ProfileFormat::json: return ".json";
-    case ProfileFormat::folded: return ".folded";
+    case ProfileFormat::pprof:
+      return ".pb.gz";
+    case ProfileFormat::json:
+      return ".json";
+    case ProfileFormat::folded:
+      return ".folded";
   }
   return "";
 }

@@ -15,7 +15,8 @@
 #include "http/metrics_snapshot.h"
 #include "http/service_error.h"
 
-// What HTTP and the commands ask of the rest of the sidecar. Implemented by the pipeline, and by a fake in tests.
+// What HTTP and the commands ask of the rest of the sidecar. Implemented by the pipeline, and by a fake in
+// tests.
 namespace pillion::http {
 
 enum class ProfileType : std::uint8_t { gpu, cpu, offcpu, heap, allocs };
@@ -36,15 +37,15 @@ struct ProfileRequest {
   ProfileType type = ProfileType::gpu;
   ProfileFormat format = ProfileFormat::pprof;
 
-  // The window's length. Over HTTP whole seconds, 1 to 3600; `record` asks for anything up to days ("until the
-  // target ends"). 0 only for heap and allocs asked for without `seconds`: what is live now, no window.
+  // The window's length. Over HTTP whole seconds, 1 to 3600; `record` asks for anything up to days ("until
+  // the target ends"). 0 only for heap and allocs asked for without `seconds`: what is live now, no window.
   std::chrono::milliseconds duration{20'000};
 
   std::optional<std::uint32_t> pid;     // as in the sidecar's PID namespace; unset: every attached process
   std::optional<std::uint32_t> device;  // CUDA ordinal in the workload; unset: every device
 
-  // The window also ends when the last selected process has ended. Set by `record`; over HTTP the window keeps its
-  // length, because a process may come back.
+  // The window also ends when the last selected process has ended. Set by `record`; over HTTP the window
+  // keeps its length, because a process may come back.
   bool end_with_targets = false;
 };
 
@@ -63,20 +64,22 @@ struct Condition {
   std::string reason;
 };
 
-// Every method is called from several HTTP threads at once, never throws, and outlives the server that calls it.
+// Every method is called from several HTTP threads at once, never throws, and outlives the server that calls
+// it.
 class ProfileService {
  public:
   virtual ~ProfileService() = default;
 
   // Blocks until the window has ended, then answers. The status is decided at the window's end.
   //
-  // `stop` becomes true when the client hangs up or the program is told to end: the window ends at once, and what
-  // it holds is still answered (a client that is gone does not read it; `record` writes it). The reply should come
-  // within a second of it. Callbacks on `stop` run on the thread that watches all connections: they must not block
-  // (waking a std::condition_variable_any that waits with `stop` is what it is made for).
+  // `stop` becomes true when the client hangs up or the program is told to end: the window ends at once, and
+  // what it holds is still answered (a client that is gone does not read it; `record` writes it). The reply
+  // should come within a second of it. Callbacks on `stop` run on the thread that watches all connections:
+  // they must not block (waking a std::condition_variable_any that waits with `stop` is what it is made for).
   [[nodiscard]] virtual ServiceResult profile(const ProfileRequest& request, std::stop_token stop) = 0;
 
-  // State and doctor, as one JSON object. Bounded work: no file of the workload is read, no session waited for.
+  // State and doctor, as one JSON object. Bounded work: no file of the workload is read, no session waited
+  // for.
   [[nodiscard]] virtual nlohmann::json status() = 0;
 
   [[nodiscard]] virtual MetricsSnapshot metrics() = 0;

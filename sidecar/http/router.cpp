@@ -64,11 +64,16 @@ const ProfileType* fixed_type(Route route) {
   static constexpr ProfileType kHeap = ProfileType::heap;
   static constexpr ProfileType kAllocs = ProfileType::allocs;
   switch (route) {
-    case Route::pprof_gpu: return &kGpu;
-    case Route::pprof_cpu: return &kCpu;
-    case Route::pprof_heap: return &kHeap;
-    case Route::pprof_allocs: return &kAllocs;
-    default: return nullptr;
+    case Route::pprof_gpu:
+      return &kGpu;
+    case Route::pprof_cpu:
+      return &kCpu;
+    case Route::pprof_heap:
+      return &kHeap;
+    case Route::pprof_allocs:
+      return &kAllocs;
+    default:
+      return nullptr;
   }
 }
 
@@ -121,17 +126,19 @@ Reply Router::handle(const Request& request, const Surface& surface) {
 
 Reply Router::answer(const Request& request, const Surface& surface) {
   if (request.method != "GET" && request.method != "HEAD") {
-    return error_reply({ErrorCode::method_not_allowed, "method " + request.method + " is not allowed",
-                        "use GET or HEAD"});
+    return error_reply(
+        {ErrorCode::method_not_allowed, "method " + request.method + " is not allowed", "use GET or HEAD"});
   }
   if (surface.require_loopback_host && !names_loopback(request.host)) {
-    return error_reply({ErrorCode::host_not_allowed, "the Host header does not name this machine's loopback address",
+    return error_reply({ErrorCode::host_not_allowed,
+                        "the Host header does not name this machine's loopback address",
                         "use http://localhost or http://127.0.0.1 with the port"});
   }
   const auto* row = find_route(request.path, surface.health_only);
   if (row == nullptr) {
-    return error_reply({ErrorCode::not_found, "no such path",
-                        surface.health_only ? "here are /healthz, /readyz and /metrics" : "/ lists what is here"});
+    return error_reply(
+        {ErrorCode::not_found, "no such path",
+         surface.health_only ? "here are /healthz, /readyz and /metrics" : "/ lists what is here"});
   }
   if (takes_window(row->route)) return profile(request, fixed_type(row->route));
   if (auto names = check_names(request.parameters, {}); !names) return error_reply(names.error());
@@ -140,16 +147,23 @@ Reply Router::answer(const Request& request, const Surface& surface) {
 
 Reply Router::plain(const RouteRow& row) {
   switch (row.route) {
-    case Route::home: return html_reply(home_page());
-    case Route::pprof_index: return html_reply(pprof_index_page());
-    case Route::pprof_cmdline: return text_reply(config_.command_line);
-    case Route::status: return status();
-    case Route::metrics: return metrics();
+    case Route::home:
+      return html_reply(home_page());
+    case Route::pprof_index:
+      return html_reply(pprof_index_page());
+    case Route::pprof_cmdline:
+      return text_reply(config_.command_line);
+    case Route::status:
+      return status();
+    case Route::metrics:
+      return metrics();
     case Route::healthz:
       return condition_reply(service_.alive(), ErrorCode::not_alive, "/status says more");
     case Route::readyz:
-      return condition_reply(service_.ready(), ErrorCode::no_shim, "/status says what was seen and what to do");
-    default: break;
+      return condition_reply(service_.ready(), ErrorCode::no_shim,
+                             "/status says what was seen and what to do");
+    default:
+      break;
   }
   return error_reply({ErrorCode::internal, "a path without a handler", ""});
 }
@@ -159,7 +173,9 @@ Reply Router::profile(const Request& request, const ProfileType* type) {
   if (!parsed) return error_reply(parsed.error());
   Reply reply;
   reply.content_type = content_type(parsed->format);
-  reply.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + file_name(*parsed) + "\"");
+  if (parsed->format == ProfileFormat::pprof) {  // the others are read in a browser
+    reply.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + file_name(*parsed) + "\"");
+  }
   reply.headers.emplace_back("Cache-Control", "no-store");
   if (request.method == "HEAD") return reply;
 

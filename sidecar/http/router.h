@@ -23,15 +23,15 @@ struct Surface {
 };
 
 struct RouterConfig {
-  std::size_t windows_max = 16;       // windows at the same time, over all clients
-  std::string command_line;           // for /debug/pprof/cmdline: arguments separated by NUL
+  std::size_t windows_max = 16;  // windows at the same time, over all clients
+  std::string command_line;      // for /debug/pprof/cmdline: arguments separated by NUL
 };
 
 struct Request {
   std::string method;
   std::string path;
   Parameters parameters;
-  std::string host;          // the Host header; empty when there is none
+  std::string host;         // the Host header; empty when there is none
   std::stop_token hung_up;  // the client went away, or the server stops
 };
 
@@ -61,7 +61,8 @@ struct Reply {
   WindowSlot slot;  // held until the body is written, so that slow readers count against windows_max
 };
 
-// Decides what a request gets, for all listeners. Knows nothing of sockets. Thread-safe; `service` outlives it.
+// Decides what a request gets, for all listeners. Knows nothing of sockets. Thread-safe; `service` outlives
+// it.
 class Router {
  public:
   Router(ProfileService& service, RouterConfig config) : service_(service), config_(std::move(config)) {}

@@ -29,16 +29,17 @@ std::string own_command_line() {
 class Endpoint {
  public:
   static Result<std::unique_ptr<Endpoint>> create(const ListenAddress& address, Surface surface,
-                                                  std::size_t workers, ConnectionLimits limits, Router& router) {
+                                                  std::size_t workers, ConnectionLimits limits,
+                                                  Router& router) {
     auto listener = open_listener(address);
     if (!listener) return tl::make_unexpected(listener.error());
     const auto port = bound_port(*listener);
     if (!port) return tl::make_unexpected(port.error());
 
     std::unique_ptr<Endpoint> made(new Endpoint(router, surface, *port, workers));
-    auto connections = Connections::create(std::move(*listener), limits, [endpoint = made.get()](Connection& ready) {
-      endpoint->workers_.submit(ready);
-    });
+    auto connections =
+        Connections::create(std::move(*listener), limits,
+                            [endpoint = made.get()](Connection& ready) { endpoint->workers_.submit(ready); });
     if (!connections) return tl::make_unexpected(connections.error());
     made->connections_ = std::move(*connections);
     made->connections_->start();  // not before: a worker gives its connection back through connections_
@@ -81,11 +82,12 @@ class EndpointServer final : public Server {
 
     ConnectionLimits limits;
     limits.connections = kHealthConnections;
-    auto health = Endpoint::create(*config.health_listen, {true, config.health_listen->loopback()}, kHealthWorkers,
-                                   limits, router_);
+    auto health = Endpoint::create(*config.health_listen, {true, config.health_listen->loopback()},
+                                   kHealthWorkers, limits, router_);
     if (!health) return tl::make_unexpected(health.error());
     health_ = std::move(*health);
-    log(LogLevel::info, "health on http://" + ListenAddress{config.health_listen->host, health_port()}.text());
+    log(LogLevel::info,
+        "health on http://" + ListenAddress{config.health_listen->host, health_port()}.text());
     return {};
   }
 

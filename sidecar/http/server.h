@@ -14,12 +14,13 @@ namespace pillion::http {
 
 struct ServerConfig {
   ListenAddress listen{"127.0.0.1", 7070};
-  std::optional<ListenAddress> health_listen;  // /healthz, /readyz and /metrics alone, with threads of its own
+  std::optional<ListenAddress>
+      health_listen;  // /healthz, /readyz and /metrics alone, with threads of its own
   std::size_t windows_max = 16;
 };
 
-// The HTTP side of the sidecar. `service` outlives it. Threads: one that watches the connections of each listener,
-// windows_max + 4 that serve requests, 2 for the health listener.
+// The HTTP side of the sidecar. `service` outlives it. Threads: one that watches the connections of each
+// listener, windows_max + 4 that serve requests, 2 for the health listener.
 class Server {
  public:
   // Listens when it returns. Logs the addresses, with the port that was chosen for port 0.
@@ -29,8 +30,8 @@ class Server {
   [[nodiscard]] virtual std::uint16_t port() const = 0;
   [[nodiscard]] virtual std::uint16_t health_port() const = 0;  // 0 without a health listener
 
-  // Ends windows that are open (their clients still get what they hold) and closes every connection. Takes less
-  // than 2 s if the service answers within 1 s of its stop token. Idempotent.
+  // Ends windows that are open (their clients still get what they hold) and closes every connection. Takes
+  // less than 1.5 s if the service answers within 0.5 s of its stop token. Idempotent.
   virtual void stop() = 0;
 };
 

@@ -11,7 +11,8 @@
 
 namespace pillion::http {
 
-// A service whose windows end when their time is over, when they are stopped, or when the test says so. Thread-safe.
+// A service whose windows end when their time is over, when they are stopped, or when the test says so.
+// Thread-safe.
 class FakeService : public ProfileService {
  public:
   ServiceResult profile(const ProfileRequest& request, std::stop_token stop) override {
@@ -46,16 +47,32 @@ class FakeService : public ProfileService {
     return alive_;
   }
 
-  void set_error(ServiceError error) { set([&] { error_ = std::move(error); }); }
-  void set_body(std::string body) { set([&] { body_ = std::move(body); }); }
-  void set_metrics(MetricsSnapshot metrics) { set([&] { metrics_ = std::move(metrics); }); }
-  void set_ready(Condition ready) { set([&] { ready_ = std::move(ready); }); }
-  void set_alive(Condition alive) { set([&] { alive_ = std::move(alive); }); }
-  void release_windows() { set([&] { release_ = true; }); }
+  void set_error(ServiceError error) {
+    set([&] { error_ = std::move(error); });
+  }
+  void set_body(std::string body) {
+    set([&] { body_ = std::move(body); });
+  }
+  void set_metrics(MetricsSnapshot metrics) {
+    set([&] { metrics_ = std::move(metrics); });
+  }
+  void set_ready(Condition ready) {
+    set([&] { ready_ = std::move(ready); });
+  }
+  void set_alive(Condition alive) {
+    set([&] { alive_ = std::move(alive); });
+  }
+  void release_windows() {
+    set([&] { release_ = true; });
+  }
 
   // Each waits for up to 10 s until it is so.
-  [[nodiscard]] bool wait_open(int count) { return wait([&] { return open_ == count; }); }
-  [[nodiscard]] bool wait_ended(int count) { return wait([&] { return ended_ == count; }); }
+  [[nodiscard]] bool wait_open(int count) {
+    return wait([&] { return open_ == count; });
+  }
+  [[nodiscard]] bool wait_ended(int count) {
+    return wait([&] { return ended_ == count; });
+  }
 
   [[nodiscard]] int stopped() { return get(stopped_); }
   [[nodiscard]] std::chrono::nanoseconds last_window() { return get(last_window_); }

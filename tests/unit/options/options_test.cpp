@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "options.h"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include "flags.h"
+
+namespace pillion {
+namespace {
+
+using std::chrono::milliseconds;
+using Arguments = std::vector<std::string>;
+
+Options parsed(const Arguments& arguments, const char* environment = nullptr) {
+  auto result = parse_options(arguments, environment);
+  INFO((result ? "" : result.error().message()));
+  REQUIRE(result);
+  REQUIRE(std::holds_alternative<Options>(*result));
+  return std::get<Options>(*result);
+}
+
+std::string refused(const Arguments& arguments) {
+  const auto result = parse_options(arguments, nullptr);
+  REQUIRE_FALSE(result);
+  return result.error().message();
+}
+
+// Arguments that make a mode complete, with `flag` among them.
+Arguments complete(Mode mode, const Arguments& flag) {
+  Arguments arguments;
+  switch (mode) {
+    case Mode::serve:
+      arguments = {"serve"};
+      break;
+    case Mode::record_attach:
+    case Mode::record_command:
+      arguments = {"record"};
+      break;
+    case Mode::install:
+      arguments = {"install", "/somewhere"};
+      break;
+    case Mode::probe:
+      arguments = {"probe", "live"};
+      break;
+  }
+  arguments.insert(arguments.end(), flag.begin(), flag.end());
+  if (mode == Mode::record_command) arguments.insert(arguments.end(), {"--", "true"});
+  return arguments;
+}
+
+// A value that the flag takes.
+std::string value_for(const Flag& flag) {
+  if (*flag.initial != '\0') return flag.initial;
+  const std::string type = flag.type;
+  if (type == "ADDR" || type == "URL") return "127.0.0.1:7071";
+  if (type == "DURATION") return "3s";
+  return type == "DIR" || type == "FILE" ? "/x" : "7";
+}
+
+TEST_CASE("no arguments: serve with the defaults") {
+  const auto options = parsed({});
+  CHECK(options.mode == Mode::serve);
+  CHECK(options.listen.text() == "127.0.0.1:7070");
+  CHECK(options.socket_dir == "/run/pillion");
+  CHECK_FALSE(options.socket_dir_given);
+  CHECK(options.wait_for_shim == milliseconds(60'000));
+  CHECK(options.drain_every == milliseconds(50));
+  CHECK(options.max_sessions == 64);
+  CHECK(options.sample_permyriad == 100);
+  CHECK(options.sample_mib_per_s == 64);
+  CHECK(options.stack_bytes == 192 * 1024);
+  CHECK(options.events_rings == 16);
+  CHECK(options.events_ring_kib == 512);
+  CHECK(options.stacks_rings == 8);
+  CHECK(options.stacks_ring_kib == 2048);
+  CHECK(options.finalize == Finalize::automatic);
+  CHECK_FALSE(options.health_listen);
+  CHECK_FALSE(options.pid);
+}
+
+TEST_CASE("a flag can be written in each of Go's ways") {
+  for (const Arguments& arguments : {Arguments{"-pid", "42"}, {"--pid", "42"}, {"-pid=42"}, {"--pid=42"}}) {
+    CHECK(parsed(arguments).pid == 42u);
+  }
+  for (const Arguments& arguments : {Arguments{"-exit-with-workload"}, {"--exit-with-workload=true"}}) {
+    CHECK(parsed(arguments).exit_with_workload);
+  }
+  CHECK_FALSE(parsed({"-exit-with-workload=false"}).exit_with_workload);
+}
+
+TEST_CASE("every flag works, or is refused by name and reason, in every mode") {
+  for (const auto& flag : flags()) {
+    for (unsigned bit = 0; bit < kModes; ++bit) {
+      const auto mode = static_cast<Mode>(bit);
+      const auto value = value_for(flag);
+      const auto argument = std::string("-") + flag.name + "=" + value;
+      INFO(argument << " for " << to_string(mode));
+      const auto result = parse_options(complete(mode, {argument}), nullptr);
+      if (const char* reason = flag.refusal(mode)) {
+        REQUIRE_FALSE(result);
+        CHECK(result.error().message().find(std::string("-") + flag.name + ": cannot be used") !=
+              std::string::npos);
+        CHECK(result.error().message().find(reason) != std::string::npos);
+      } else {
+        INFO((result ? "" : result.error().message()));
+        CHECK(result);
+      }
+    }
+  }
+}
+
+TEST_CASE("values out of range are refused, naming the flag") {
+  const auto argument =
+      GENERATE("-listen=7070", "-listen=", "-health-listen=host:1", "-socket-dir=", "-pid=0", "-pid=-1",
+               "-pid=4194305", "-pid=me", "-wait-for-shim=-1s", "-wait-for-shim=60", "-wait-for-shim=25h",
+               "-drain-every=0", "-drain-every=11s", "-drain-every=100us", "-ring-budget=1KiB",
+               "-ring-budget=128MB", "-ring-budget=99999999999GiB", "-max-sessions=0", "-max-sessions=1025",
+               "-allow-uid=-1", "-allow-uid=root", "-allow-uid=4294967295", "-sample-budget=0",
+               "-sample-budget=101", "-sample-budget=1.234", "-sample-budget=x", "-sample-mib=0",
+               "-stack-bytes=1023", "-stack-bytes=1048577", "-events-rings=0", "-events-rings=65",
+               "-events-ring-kib=500", "-events-ring-kib=2", "-stacks-rings=65", "-stacks-ring-kib=131072",
+               "-linger=2h", "-finalize=always", "-log-level=trace", "-insecure=maybe");
+  const auto message = refused({argument});
+  INFO(message);
+  const std::string text = argument;
+  CHECK(message.find("flag " + text.substr(0, text.find('='))) != std::string::npos);
+}
+
+TEST_CASE("what stands together must fit together") {
+  CHECK(refused({"-listen", "0.0.0.0:7070"}).find("-insecure") != std::string::npos);
+  CHECK(parsed({"-listen", "0.0.0.0:7070", "-insecure"}).listen.port == 7070);
+  CHECK(parsed({"-health-listen", ":7071"}).health_listen->text() == "0.0.0.0:7071");
+  CHECK(refused({"-stack-bytes", "65536", "-stacks-ring-kib", "64"}).find("-stacks-ring-kib") !=
+        std::string::npos);
+  CHECK(refused({"probe", "live", "-listen", "127.0.0.1:0"}).find("-listen") != std::string::npos);
+}
+
+TEST_CASE("usage errors name what they are about") {
+  const auto [arguments, named] =
+      GENERATE(table<Arguments, std::string>({{{"-nope"}, "-nope"},
+                                              {{"--nope=1"}, "-nope"},
+                                              {{"fly"}, "fly"},
+                                              {{"-pid"}, "-pid"},
+                                              {{"-pid", "1", "-pid", "2"}, "given twice"},
+                                              {{"serve", "extra"}, "extra"},
+                                              {{"serve", "--", "x"}, "--"},
+                                              {{"-pid", "1", "serve"}, "serve"},
+                                              {{"record", "--"}, "command after --"},
+                                              {{"record", "x"}, "'x'"},
+                                              {{"install"}, "DIR"},
+                                              {{"install", "a", "b"}, "'b'"},
+                                              {{"probe"}, "probe live"},
+                                              {{"probe", "dead"}, "probe live"},
+                                              {{"record", "-pid", "1", "--", "true"}, "-pid"}}));
+  const auto message = refused(arguments);
+  INFO(message);
+  CHECK(message.find(named) != std::string::npos);
+}
+
+TEST_CASE("the socket folder comes from the flag, then the environment, then the default") {
+  CHECK(parsed({}, "/env").socket_dir == "/env");
+  CHECK(parsed({}, "/env").socket_dir_given);
+  CHECK(parsed({}, "").socket_dir == "/run/pillion");
+  CHECK(parsed({"-socket-dir", "/flag"}, "/env").socket_dir == "/flag");
+}
+
+TEST_CASE("record") {
+  const auto attach =
+      parsed({"record", "-duration", "1m30s", "-format", "json", "-allow-uid", "1", "-allow-uid=2"});
+  CHECK(attach.mode == Mode::record_attach);
+  CHECK(attach.duration == milliseconds(90'000));
+  CHECK(attach.output == "profile.json");
+  CHECK(attach.allow_uids == std::vector<uid_t>{1, 2});
+  CHECK(parsed({"record"}).duration == milliseconds(20'000));
+  CHECK(parsed({"record"}).output == "profile.pb.gz");
+
+  const auto command = parsed({"record", "-o", "-", "--", "python", "-c", "pass", "--"});
+  CHECK(command.mode == Mode::record_command);
+  CHECK(command.command == Arguments{"python", "-c", "pass", "--"});
+  CHECK_FALSE(command.duration);
+  CHECK(command.output == "-");
+}
+
+TEST_CASE("install and probe") {
+  const auto install = parsed({"install", "-cupti-dir", "/a", "/target", "-cupti-dir=/b"});
+  CHECK(install.install_dir == "/target");
+  CHECK(install.cupti_dirs == Arguments{"/a", "/b"});
+  const auto probe = parsed({"probe", "ready", "-url", "http://127.0.0.1:7071/"});
+  CHECK(probe.probe == Probe::ready);
+  CHECK(probe.probe_target->text() == "127.0.0.1:7071");
+}
+
+TEST_CASE("help is text, not an error, for every command") {
+  for (const Arguments& arguments :
+       {Arguments{"-help"}, {"--help"}, {"-h"}, {"record", "-help"}, {"install", "-help"}, {"probe", "-h"}}) {
+    const auto result = parse_options(arguments, nullptr);
+    REQUIRE(result);
+    REQUIRE(std::holds_alternative<Help>(*result));
+    CHECK(std::get<Help>(*result).text.find("-log-level") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace pillion
