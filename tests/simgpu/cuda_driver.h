@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The part of CUDA's driver API that the double offers and the workloads use, declared here so that neither needs
- * the toolkit. Symbols carry the names under which the real libcuda.so.1 exports them (cuMemAlloc_v2, not
- * cuMemAlloc). Enums of the API are plain int here: same size, same passing. Where a toolkit is found,
+ * The part of CUDA's driver API that the double offers and the workloads use, declared here so that neither
+ * needs the toolkit. Symbols carry the names under which the real libcuda.so.1 exports them (cuMemAlloc_v2,
+ * not cuMemAlloc). Enums of the API are plain int here: same size, same passing. Where a toolkit is found,
  * tests/unit/simgpu compares all of this with NVIDIA's cuda.h.
  */
 #ifndef SIMGPU_CUDA_DRIVER_H
@@ -89,7 +89,8 @@ CUresult cuInit(unsigned int flags);
 CUresult cuDriverGetVersion(int* version);
 CUresult cuGetErrorName(CUresult error, const char** text);
 CUresult cuGetErrorString(CUresult error, const char** text);
-CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, uint64_t flags, int* status);
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, uint64_t flags,
+                             int* status);
 CUresult cuGetExportTable(const void** table, const CUuuid* id);
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal);
@@ -115,15 +116,16 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned int* version);
 CUresult cuCtxSynchronize(void);
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image);
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count, int* options, void** values);
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count, int* options,
+                            void** values);
 CUresult cuModuleUnload(CUmodule module);
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name);
 CUresult cuFuncGetName(const char** name, CUfunction function);
 CUresult cuFuncGetModule(CUmodule* module, CUfunction function);
 
-#define SIMGPU_LAUNCH_PARAMETERS                                                                                   \
-  CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,              \
-      unsigned int bz, unsigned int shared_bytes, CUstream stream, void** parameters
+#define SIMGPU_LAUNCH_PARAMETERS                                                                     \
+  CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, \
+      unsigned int bz, unsigned int shared_bytes, CUstream stream, void **parameters
 CUresult cuLaunchKernel(SIMGPU_LAUNCH_PARAMETERS, void** extra);
 CUresult cuLaunchKernel_ptsz(SIMGPU_LAUNCH_PARAMETERS, void** extra);
 CUresult cuLaunchCooperativeKernel(SIMGPU_LAUNCH_PARAMETERS);
@@ -167,7 +169,8 @@ CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes);
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                      size_t bytes);
 CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                            size_t bytes, CUstream stream);
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the libcuda double exports beside the driver API: hooks for the libcupti double and the truth for tests.
- * All times are CLOCK_MONOTONIC nanoseconds (plus the skew of virtual time).
+ * What the libcuda double exports beside the driver API: hooks for the libcupti double and the truth for
+ * tests. All times are CLOCK_MONOTONIC nanoseconds (plus the skew of virtual time).
  */
 #ifndef SIMGPU_INTERFACE_H
 #define SIMGPU_INTERFACE_H
@@ -54,8 +54,8 @@ typedef struct simgpu_op {
   uint32_t copy_kind, source_kind, destination_kind; /* CUpti_ActivityMemcpyKind, ...MemoryKind */
   uint32_t value;                                    /* sets */
   uint32_t source_device, source_context, destination_device, destination_context;
-  uint32_t graph; /* exec graph's id, 0: not from a graph */
-  uint64_t node;  /* (graph << 32) | index */
+  uint32_t graph;     /* exec graph's id, 0: not from a graph */
+  uint64_t node;      /* (graph << 32) | index */
   uint32_t sync_type; /* CUpti_ActivitySynchronizationType */
 } simgpu_op;
 
@@ -98,13 +98,15 @@ int simgpu_graph_id(CUgraph graph, uint32_t* id);
 int simgpu_graph_exec_id(CUgraphExec exec, uint32_t* id);
 int simgpu_graph_node_id(CUgraphNode node, uint64_t* id);
 /* Calls back for each, in order of creation. */
-void simgpu_each_context(void (*visit)(void* user, CUcontext context, uint32_t id, uint32_t device), void* user);
-void simgpu_each_stream(void (*visit)(void* user, uint32_t context, uint32_t stream, int priority), void* user);
+void simgpu_each_context(void (*visit)(void* user, CUcontext context, uint32_t id, uint32_t device),
+                         void* user);
+void simgpu_each_stream(void (*visit)(void* user, uint32_t context, uint32_t stream, int priority),
+                        void* user);
 int simgpu_module_of(CUmodule module, simgpu_module_bytes* bytes);
 uint64_t simgpu_cubin_crc(const void* bytes, size_t size);
 
-/* The truth so far as one JSON object on one line. Returns the length without the NUL; cut when capacity is less.
- * Found by dlsym in workloads: a real libcuda does not have it. */
+/* The truth so far as one JSON object on one line. Returns the length without the NUL; cut when capacity is
+ * less. Found by dlsym in workloads: a real libcuda does not have it. */
 size_t simgpu_truth_json(char* text, size_t capacity);
 /* The sum of all executions' durations so far. */
 uint64_t simgpu_gpu_ns(void);

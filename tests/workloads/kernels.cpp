@@ -3,7 +3,8 @@
 
 namespace workload {
 
-// axpy(int n, float a, const float* x, float* y), fill(float* out, int n, float value), spin(unsigned long long ns).
+// axpy(int n, float a, const float* x, float* y), fill(float* out, int n, float value), spin(unsigned long
+// long ns).
 const char kPtx[] = R"(.version 6.4
 .target sm_75
 .address_size 64

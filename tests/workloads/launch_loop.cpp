@@ -17,7 +17,8 @@ struct Run {
 std::vector<CUstream> streams_of_thread(const Run& run, int thread) {
   std::vector<CUstream> mine;
   const auto count = static_cast<int>(run.streams.size());
-  for (int i = thread; i < count; i += run.options.threads) mine.push_back(run.streams[static_cast<std::size_t>(i)]);
+  for (int i = thread; i < count; i += run.options.threads)
+    mine.push_back(run.streams[static_cast<std::size_t>(i)]);
   if (mine.empty()) mine.push_back(run.streams[static_cast<std::size_t>(thread % count)]);
   return mine;
 }

@@ -62,7 +62,8 @@ Options parse_options(int argc, char** argv) {
     if (value == nullptr && ++i == argc) usage(argv[0], "'" + name + "' wants a value", known);
     setter->second(value != nullptr ? value : argv[i]);
   }
-  if (options.threads < 1 || options.streams < 1 || options.nodes < 1) usage(argv[0], "at least 1 of each", known);
+  if (options.threads < 1 || options.streams < 1 || options.nodes < 1)
+    usage(argv[0], "at least 1 of each", known);
   return options;
 }
 

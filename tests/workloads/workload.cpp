@@ -102,7 +102,9 @@ CUresult Device::launch(std::uint64_t which, CUstream stream, std::uint64_t spin
 }
 
 std::map<std::string, std::uint64_t> Device::counts() const {
-  return {{"_Z4axpyifPKfPf", counts_[0].value}, {"_Z4fillPfif", counts_[1].value}, {"_Z4spiny", counts_[2].value}};
+  return {{"_Z4axpyifPKfPf", counts_[0].value},
+          {"_Z4fillPfif", counts_[1].value},
+          {"_Z4spiny", counts_[2].value}};
 }
 
 std::uint64_t now_ns() {
@@ -151,9 +153,11 @@ void print_truth(const std::string& name, std::uint64_t launches, double elapsed
     if (count == 0) continue;
     text += (text.empty() ? "\"" : ",\"") + kernel + "\":{\"launches\":" + std::to_string(count) + "}";
   }
-  std::printf("{\"workload\":\"%s\",\"launches\":%llu,\"elapsed_s\":%.3f,\"gpu_ns\":%s,\"kernels\":{%s}%s,\"simgpu\":%s}\n",
-              name.c_str(), static_cast<unsigned long long>(launches), elapsed_s, simulated_gpu_ns().c_str(),
-              text.c_str(), extra.c_str(), simulated_truth().c_str());
+  std::printf(
+      "{\"workload\":\"%s\",\"launches\":%llu,\"elapsed_s\":%.3f,\"gpu_ns\":%s,\"kernels\":{%s}%s,\"simgpu\":"
+      "%s}\n",
+      name.c_str(), static_cast<unsigned long long>(launches), elapsed_s, simulated_gpu_ns().c_str(),
+      text.c_str(), extra.c_str(), simulated_truth().c_str());
   std::fflush(stdout);
 }
 

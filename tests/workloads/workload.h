@@ -13,17 +13,17 @@
 namespace workload {
 
 struct Options {
-  double seconds = 10;        // run for so long; 0: until a signal
+  double seconds = 10;           // run for so long; 0: until a signal
   std::uint64_t iterations = 0;  // or stop after so many launches (replays, rounds) in all; 0: no limit
-  double rate = 0;            // per second in all; 0: full speed
+  double rate = 0;               // per second in all; 0: full speed
   int threads = 1;
   int streams = 1;
-  int nodes = 20;             // of a graph
+  int nodes = 20;                 // of a graph
   std::uint64_t bytes = 1 << 20;  // of a copy
-  std::uint64_t spin_ns = 0;  // 0: axpy and fill in turn; else spin kernels of so long
-  double delay = 0;           // seconds before something named by the workload happens
-  std::string plugin;         // dlopen_late
-  std::string command;        // exec_other
+  std::uint64_t spin_ns = 0;      // 0: axpy and fill in turn; else spin kernels of so long
+  double delay = 0;               // seconds before something named by the workload happens
+  std::string plugin;             // dlopen_late
+  std::string command;            // exec_other
 };
 
 // --name value or --name=value. Anything unknown ends the program with status 2 and a list of what there is.
@@ -65,7 +65,8 @@ class Device {
   mutable Counter counts_[3];
 };
 
-// Lets `per_second` launches through, in bursts of a millisecond's worth, sleeping in between. 0: all at once.
+// Lets `per_second` launches through, in bursts of a millisecond's worth, sleeping in between. 0: all at
+// once.
 class Pacer {
  public:
   Pacer(double per_second, double seconds);
@@ -83,8 +84,9 @@ std::uint64_t now_ns();
 double seconds_since(std::uint64_t begin_ns);
 void sleep_seconds(double seconds);  // ends early on a stop signal
 
-// One JSON line on stdout: workload, launches, elapsed, gpu_ns (null on a real GPU), kernels with their launches, what
-// `extra` adds (",\"key\":value"), and the double's whole truth (null on a real GPU). Synchronise before.
+// One JSON line on stdout: workload, launches, elapsed, gpu_ns (null on a real GPU), kernels with their
+// launches, what `extra` adds (",\"key\":value"), and the double's whole truth (null on a real GPU).
+// Synchronise before.
 void print_truth(const std::string& name, std::uint64_t launches, double elapsed_s,
                  const std::map<std::string, std::uint64_t>& kernels, const std::string& extra = "");
 

@@ -11,8 +11,8 @@ std::uint64_t knob(const char* name, std::uint64_t fallback) {
   if (text == nullptr || *text == '\0') return fallback;
   char* end = nullptr;
   // Through the signed form, so that -1 means what it says.
-  const std::uint64_t value = *text == '-' ? static_cast<std::uint64_t>(std::strtoll(text, &end, 0))
-                                           : std::strtoull(text, &end, 0);
+  const std::uint64_t value =
+      *text == '-' ? static_cast<std::uint64_t>(std::strtoll(text, &end, 0)) : std::strtoull(text, &end, 0);
   if (*end != '\0') {
     std::fprintf(stderr, "simgpu: %s=%s is not a number\n", name, text);
     std::abort();

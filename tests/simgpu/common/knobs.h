@@ -23,8 +23,8 @@ struct Fault {
 };
 std::vector<Fault> parse_faults(const std::string& text);
 
-// Counts the calls of one function and says which of them fail. One static object per function; a function that no
-// fault names costs one load per call.
+// Counts the calls of one function and says which of them fail. One static object per function; a function
+// that no fault names costs one load per call.
 class FaultPoint {
  public:
   explicit FaultPoint(const char* function);

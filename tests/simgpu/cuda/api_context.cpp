@@ -54,16 +54,15 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-  const struct {
-    CUdevice device;
-  } parameters{device};
-  return traced({544, "cuDevicePrimaryCtxRelease_v2", nullptr, false}, parameters, [&](simgpu_call&) -> CUresult {
-    const std::lock_guard lock(g_primary_mutex);
-    CUcontext context = simgpu::primary_context(device);
-    if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--context->references == 0) simgpu::destroy_context(context);
-    return CUDA_SUCCESS;
-  });
+  const struct { CUdevice device; } parameters{device};
+  return traced({544, "cuDevicePrimaryCtxRelease_v2", nullptr, false}, parameters,
+                [&](simgpu_call&) -> CUresult {
+                  const std::lock_guard lock(g_primary_mutex);
+                  CUcontext context = simgpu::primary_context(device);
+                  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+                  if (--context->references == 0) simgpu::destroy_context(context);
+                  return CUDA_SUCCESS;
+                });
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return cuDevicePrimaryCtxRelease_v2(device); }
@@ -85,9 +84,7 @@ CUresult cuCtxCreate_v4(CUcontext* context, void*, unsigned int flags, CUdevice 
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
-  const struct {
-    CUcontext context;
-  } parameters{context};
+  const struct { CUcontext context; } parameters{context};
   return traced({322, "cuCtxDestroy_v2", nullptr, false}, parameters, [&](simgpu_call&) -> CUresult {
     if (context == nullptr || !context->alive) return CUDA_ERROR_INVALID_CONTEXT;
     simgpu::destroy_context(context);
@@ -98,9 +95,7 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
-  const struct {
-    CUcontext context;
-  } parameters{context};
+  const struct { CUcontext context; } parameters{context};
   return traced({303, "cuCtxSetCurrent", nullptr, false}, parameters, [&](simgpu_call&) -> CUresult {
     simgpu::set_current(context);
     return CUDA_SUCCESS;

@@ -21,8 +21,8 @@ CUgraphExec instantiate(const simgpu_call& call, CUgraph graph) {
     node->graph_id = exec->graph.id;
     node->work.op.graph = exec->graph.id;
     node->work.op.node = (std::uint64_t{exec->graph.id} << 32) | node->index;
-    const simgpu_graph_event event{&exec->graph, graph,   node.get(), original.get(),
-                                   CU_GRAPH_NODE_TYPE_KERNEL, nullptr, exec};
+    const simgpu_graph_event event{&exec->graph, graph, node.get(), original.get(), CU_GRAPH_NODE_TYPE_KERNEL,
+                                   nullptr,      exec};
     exec->graph.nodes.push_back(std::move(node));
     simgpu::tell_resource(simgpu::kGraphNodeCloned, call.context, nullptr, &event);
   }
@@ -115,7 +115,9 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned 
   });
 }
 
-CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) { return launch<514>("cuGraphLaunch", exec, stream); }
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+  return launch<514>("cuGraphLaunch", exec, stream);
+}
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
   return launch<515>("cuGraphLaunch_ptsz", exec, stream);
@@ -143,7 +145,8 @@ CUresult cuGraphDestroy(CUgraph graph) {
 
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   if (graph == nullptr || count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; nodes != nullptr && i < *count && i < graph->nodes.size(); ++i) nodes[i] = graph->nodes[i].get();
+  for (size_t i = 0; nodes != nullptr && i < *count && i < graph->nodes.size(); ++i)
+    nodes[i] = graph->nodes[i].get();
   *count = graph->nodes.size();
   return CUDA_SUCCESS;
 }

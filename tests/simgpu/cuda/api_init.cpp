@@ -24,8 +24,8 @@ std::recursive_mutex g_init_mutex;
 bool g_initializing = false;
 bool g_forked = false;  // in a child of a process that had initialised: CUDA does not survive fork
 
-// As the driver does: inside cuInit, on the calling thread; a path that is empty, missing or no library is as good as
-// none, and so is a library without the entry point.
+// As the driver does: inside cuInit, on the calling thread; a path that is empty, missing or no library is as
+// good as none, and so is a library without the entry point.
 void load_injection() {
   const std::string path = knob_text("CUDA_INJECTION64_PATH");
   if (path.empty()) return;
@@ -126,8 +126,10 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   return simgpu::error_text(error, text, &simgpu::ErrorText::text);
 }
 
-CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, uint64_t flags, int* status) {
-  *function = simgpu::find_symbol(symbol, cuda_version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+CUresult cuGetProcAddress_v2(const char* symbol, void** function, int cuda_version, uint64_t flags,
+                             int* status) {
+  *function =
+      simgpu::find_symbol(symbol, cuda_version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
   if (status != nullptr) *status = *function != nullptr ? 0 : 1;  // CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
   return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
@@ -166,13 +168,26 @@ CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) { return cuDeviceGetU
 
 CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) {
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 1024; break;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
-    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: *value = 1'980'000; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
-    default: *value = 0;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+      *value = 1024;
+      break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      *value = 32;
+      break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+      *value = 1'980'000;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = 132;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = 9;
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = 0;
+      break;
+    default:
+      *value = 0;
   }
   return CUDA_SUCCESS;
 }

@@ -40,8 +40,8 @@ CUresult launch(const simgpu_call& call, CUfunction f, const Shape& shape, CUstr
   return CUDA_SUCCESS;
 }
 
-// The calls' parameter blocks, as CUPTI hands them out. The functions below are templates so that each call has its own
-// fault point.
+// The calls' parameter blocks, as CUPTI hands them out. The functions below are templates so that each call
+// has its own fault point.
 struct LaunchParameters {
   CUfunction f;
   unsigned int gx, gy, gz, bx, by, bz, shared_bytes;
@@ -99,22 +99,23 @@ CUresult launch_host(const char* name, const HostParameters& p) {
 extern "C" {
 
 CUresult cuLaunchKernel(SIMGPU_LAUNCH_PARAMETERS, void** extra) {
-  return launch_plain<307>("cuLaunchKernel", {f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, extra}, 0);
+  return launch_plain<307>("cuLaunchKernel",
+                           {f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, extra}, 0);
 }
 
 CUresult cuLaunchKernel_ptsz(SIMGPU_LAUNCH_PARAMETERS, void** extra) {
   return launch_plain<442>("cuLaunchKernel_ptsz",
-                      {f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, extra}, 0);
+                           {f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, extra}, 0);
 }
 
 CUresult cuLaunchCooperativeKernel(SIMGPU_LAUNCH_PARAMETERS) {
   return launch_plain<477>("cuLaunchCooperativeKernel",
-                      {f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, nullptr}, 1);
+                           {f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, nullptr}, 1);
 }
 
 CUresult cuLaunchCooperativeKernel_ptsz(SIMGPU_LAUNCH_PARAMETERS) {
   return launch_plain<478>("cuLaunchCooperativeKernel_ptsz",
-                      {f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, nullptr}, 1);
+                           {f, gx, gy, gz, bx, by, bz, shared_bytes, stream, parameters, nullptr}, 1);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void** extra) {

@@ -7,8 +7,8 @@
 #include "cuda/stream.h"
 #include "cuda_driver.h"
 
-// Device memory is host memory. The bytes move when the call is made, not when the simulated copy runs: kernels compute
-// nothing, so no program can tell but by its own races.
+// Device memory is host memory. The bytes move when the call is made, not when the simulated copy runs:
+// kernels compute nothing, so no program can tell but by its own races.
 namespace {
 
 using simgpu::traced;
@@ -43,10 +43,10 @@ struct CopyParameters {
 };
 
 template <std::uint32_t Cbid>
-CUresult copy(const char* name, std::uint32_t kind, void* to, const void* from, std::size_t bytes, CUstream stream,
-              bool wait) {
-  const CopyParameters parameters{reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from), bytes,
-                                  stream};
+CUresult copy(const char* name, std::uint32_t kind, void* to, const void* from, std::size_t bytes,
+              CUstream stream, bool wait) {
+  const CopyParameters parameters{reinterpret_cast<std::uintptr_t>(to),
+                                  reinterpret_cast<std::uintptr_t>(from), bytes, stream};
   return traced({Cbid, name}, parameters, [&](simgpu_call& call) -> CUresult {
     if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
     std::memmove(to, from, bytes);
@@ -181,7 +181,8 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CU
   return copy<281>("cuMemcpyDtoDAsync_v2", kDtoD, at(to), at(from), bytes, stream, false);
 }
 
-CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes) {
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
+                      size_t bytes) {
   return copy_peer<318>("cuMemcpyPeer", {to, to_context, from, from_context, bytes, nullptr}, true);
 }
 

@@ -30,7 +30,8 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
                 [&](simgpu_call& call) { return load(call, module, image); });
 }
 
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count, int* options, void** values) {
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int count, int* options,
+                            void** values) {
   const struct {
     CUmodule* module;
     const void* image;
@@ -43,9 +44,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int co
 }
 
 CUresult cuModuleUnload(CUmodule module) {
-  const struct {
-    CUmodule module;
-  } parameters{module};
+  const struct { CUmodule module; } parameters{module};
   return traced({22, "cuModuleUnload"}, parameters, [&](simgpu_call& call) -> CUresult {
     simgpu_module_bytes bytes{};
     if (simgpu_module_of(module, &bytes) == 0 || !module->loaded) return CUDA_ERROR_INVALID_HANDLE;

@@ -85,7 +85,8 @@ CUresult cuStreamSynchronize(CUstream stream) {
 
 CUresult cuStreamQuery(CUstream stream) {
   return traced({125, "cuStreamQuery"}, StreamParameters{stream}, [&](simgpu_call&) -> CUresult {
-    return simgpu::stream_end_ns(simgpu::resolve(stream)) <= simgpu::now_ns() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return simgpu::stream_end_ns(simgpu::resolve(stream)) <= simgpu::now_ns() ? CUDA_SUCCESS
+                                                                              : CUDA_ERROR_NOT_READY;
   });
 }
 

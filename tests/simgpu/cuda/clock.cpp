@@ -21,7 +21,9 @@ std::uint64_t monotonic_ns() {
 
 }  // namespace
 
-std::uint64_t now_ns() { return monotonic_ns() + (g_virtual ? g_skew_ns.load(std::memory_order_relaxed) : 0); }
+std::uint64_t now_ns() {
+  return monotonic_ns() + (g_virtual ? g_skew_ns.load(std::memory_order_relaxed) : 0);
+}
 
 void sleep_until(std::uint64_t ns) {
   if (g_virtual) {

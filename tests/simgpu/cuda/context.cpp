@@ -41,7 +41,8 @@ CUcontext create_context(CUdevice device, bool primary) {
   CUcontext context = nullptr;
   {
     const std::lock_guard lock(g_mutex);
-    context = new CUctx_st{static_cast<std::uint32_t>(g_contexts.size() + 1), device, primary, true, 1, nullptr};
+    context =
+        new CUctx_st{static_cast<std::uint32_t>(g_contexts.size() + 1), device, primary, true, 1, nullptr};
     context->null_stream = new_stream(context, kNullStreamId, 0);
     g_contexts.push_back(context);
   }
@@ -123,7 +124,8 @@ extern "C" {
 
 std::uint32_t simgpu_device_count(void) { return simgpu::device_count(); }
 
-int simgpu_context_info(CUcontext context, std::uint32_t* id, std::uint32_t* device, std::uint32_t* null_stream) {
+int simgpu_context_info(CUcontext context, std::uint32_t* id, std::uint32_t* device,
+                        std::uint32_t* null_stream) {
   for (CUcontext known : simgpu::all_contexts()) {
     if (known != context) continue;
     if (id != nullptr) *id = context->id;

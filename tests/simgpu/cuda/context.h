@@ -9,8 +9,8 @@
 #include "cuda/stream.h"
 #include "cuda_driver.h"
 
-// Contexts and who has which current. Contexts and streams are never freed, only marked: the truth and CUPTI's ids
-// outlive them.
+// Contexts and who has which current. Contexts and streams are never freed, only marked: the truth and
+// CUPTI's ids outlive them.
 struct CUctx_st {
   std::uint32_t id;  // CUPTI's context id, from 1
   CUdevice device;
@@ -37,7 +37,8 @@ bool pop_current(CUcontext* context);
 
 CUstream create_stream(CUcontext context, int priority);
 void destroy_stream(CUstream stream);
-// Null, legacy and per-thread handles name the current context's default stream. Null when there is no context.
+// Null, legacy and per-thread handles name the current context's default stream. Null when there is no
+// context.
 CUstream resolve(CUstream stream);
 std::vector<CUstream> streams_of(CUcontext context);  // null: of all contexts, destroyed ones included
 std::vector<CUcontext> all_contexts();

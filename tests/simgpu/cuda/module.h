@@ -8,13 +8,13 @@
 
 #include "cuda_driver.h"
 
-// Modules and their kernels. Nothing here is ever freed: handles and names outlive the module, as the records that
-// point at them do.
+// Modules and their kernels. Nothing here is ever freed: handles and names outlive the module, as the records
+// that point at them do.
 struct CUfunc_st {
   std::string name;
   CUmodule module;
-  std::uint32_t index;        // dense, process-wide: the place of this kernel's name in the truth
-  std::uint64_t duration_ns;  // of one execution
+  std::uint32_t index;          // dense, process-wide: the place of this kernel's name in the truth
+  std::uint64_t duration_ns;    // of one execution
   bool duration_from_argument;  // the first parameter, a u64 of nanoseconds, says it
 };
 

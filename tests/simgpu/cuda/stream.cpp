@@ -48,8 +48,8 @@ void count(StreamTruth& truth, const simgpu_op& op) {
   tally->bytes += op.bytes;
 }
 
-// A full queue holds the caller up, as the driver's does; a quarter of it is let drain at once, so that the caller
-// sleeps seldom.
+// A full queue holds the caller up, as the driver's does; a quarter of it is let drain at once, so that the
+// caller sleeps seldom.
 void wait_for_room(CUstream stream, std::unique_lock<std::mutex>& lock) {
   if (stream->ends.empty()) stream->ends.resize(g_depth);
   while (stream->ends[stream->submitted % g_depth] > now_ns()) {

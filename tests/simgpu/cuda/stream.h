@@ -9,8 +9,9 @@
 #include "cuda_driver.h"
 #include "simgpu_interface.h"
 
-// A simulated stream is a timeline: when work is put on it, its start and end are fixed at once, in order after what
-// is already there. So nothing has to run while the work "executes", and waiting is sleeping to a known instant.
+// A simulated stream is a timeline: when work is put on it, its start and end are fixed at once, in order
+// after what is already there. So nothing has to run while the work "executes", and waiting is sleeping to a
+// known instant.
 namespace simgpu {
 
 struct Tally {
@@ -70,8 +71,8 @@ struct CUstream_st {
 
 namespace simgpu {
 
-// Puts one piece of work on the stream: waits (sleeping) while its queue is full, fixes the times, counts it, tells the
-// hooks. Returns its end. Under capture it becomes a node instead and 0 is returned.
+// Puts one piece of work on the stream: waits (sleeping) while its queue is full, fixes the times, counts it,
+// tells the hooks. Returns its end. Under capture it becomes a node instead and 0 is returned.
 std::uint64_t put(CUstream stream, const simgpu_call& call, Work work);
 // All nodes of a graph, one after the other, as one submission.
 std::uint64_t put_graph(CUstream stream, const simgpu_call& call, const CUgraph_st& graph);

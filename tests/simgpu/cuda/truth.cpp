@@ -37,8 +37,8 @@ void add(StreamTruth& to, const StreamTruth& from) {
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
 std::string tally_json(const Tally& tally) {
-  return "{\"count\":" + number(tally.count) + ",\"ns\":" + number(tally.ns) + ",\"bytes\":" + number(tally.bytes) +
-         "}";
+  return "{\"count\":" + number(tally.count) + ",\"ns\":" + number(tally.ns) +
+         ",\"bytes\":" + number(tally.bytes) + "}";
 }
 
 // The members that the whole and each stream have in common.
@@ -54,10 +54,12 @@ std::string body_json(const StreamTruth& truth, const std::vector<std::string>& 
   for (std::size_t i = 0; i < 16; ++i) {
     if (truth.copies[i].count == 0) continue;
     add(all, truth.copies[i]);
-    copies += (copies.empty() ? "\"" : ",\"") + std::string(kCopyNames[i]) + "\":" + tally_json(truth.copies[i]);
+    copies +=
+        (copies.empty() ? "\"" : ",\"") + std::string(kCopyNames[i]) + "\":" + tally_json(truth.copies[i]);
   }
   add(all, truth.sets);
-  return "\"launches\":" + number(truth.kernel_launches) + ",\"graph_launches\":" + number(truth.graph_launches) +
+  return "\"launches\":" + number(truth.kernel_launches) +
+         ",\"graph_launches\":" + number(truth.graph_launches) +
          ",\"host_functions\":" + number(truth.host_functions) + ",\"executions\":" + number(all.count) +
          ",\"gpu_ns\":" + number(all.ns) + ",\"kernel_executions\":" + number(all_kernels.count) +
          ",\"kernel_ns\":" + number(all_kernels.ns) + ",\"kernels\":{" + kernels + "},\"copies\":{" + copies +

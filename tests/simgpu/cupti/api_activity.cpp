@@ -50,7 +50,8 @@ Result cuptiActivityFlushAll(std::uint32_t flag) {
 }
 
 Result cuptiActivityFlush(void*, std::uint32_t, std::uint32_t flag) {
-  return api("cuptiActivityFlush", [&]() -> Result { return simgpu::flush_buffers((flag & kFlushForced) != 0); });
+  return api("cuptiActivityFlush",
+             [&]() -> Result { return simgpu::flush_buffers((flag & kFlushForced) != 0); });
 }
 
 // Full buffers go back by themselves as soon as they are complete, so there is nothing to do periodically.

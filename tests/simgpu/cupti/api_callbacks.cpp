@@ -62,7 +62,8 @@ Result cuptiSubscribe(Subscriber* subscriber, CallbackFunc callback, void* userd
   });
 }
 
-Result cuptiSubscribe_v2(Subscriber* subscriber, CallbackFunc callback, void* userdata, SubscriberParams* params) {
+Result cuptiSubscribe_v2(Subscriber* subscriber, CallbackFunc callback, void* userdata,
+                         SubscriberParams* params) {
   simgpu::log_entry("cuptiSubscribe_v2");
   return api("cuptiSubscribe_v2", [&]() -> Result {
     if (params == nullptr || params->struct_size < sizeof *params) return kErrorInvalidParameter;
@@ -81,11 +82,13 @@ Result cuptiSubscribe_v2(Subscriber* subscriber, CallbackFunc callback, void* us
 
 Result cuptiUnsubscribe(Subscriber subscriber) {
   return api("cuptiUnsubscribe", [&]() -> Result {
-    return simgpu::drop_subscriber(static_cast<simgpu::Subscriber*>(subscriber)) ? kSuccess : kErrorInvalidParameter;
+    return simgpu::drop_subscriber(static_cast<simgpu::Subscriber*>(subscriber)) ? kSuccess
+                                                                                 : kErrorInvalidParameter;
   });
 }
 
-Result cuptiEnableCallback(std::uint32_t enable, Subscriber subscriber, CallbackDomain domain, std::uint32_t cbid) {
+Result cuptiEnableCallback(std::uint32_t enable, Subscriber subscriber, CallbackDomain domain,
+                           std::uint32_t cbid) {
   return api("cuptiEnableCallback", [&]() -> Result {
     if (!simgpu::is_subscriber(subscriber)) return kErrorInvalidParameter;
     return simgpu::enable_callback(domain, cbid, enable != 0) ? kSuccess : kErrorInvalidParameter;

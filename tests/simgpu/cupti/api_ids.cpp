@@ -80,7 +80,8 @@ Result cuptiGetGraphNodeId(CUgraphNode node, std::uint64_t* id) {
 // Works without a driver in the real library; here it needs the libcuda double.
 Result cuptiGetCubinCrc(CubinCrcParams* params) {
   return api("cuptiGetCubinCrc", [&]() -> Result {
-    if (params == nullptr || params->cubin == nullptr || params->size < sizeof *params) return kErrorInvalidParameter;
+    if (params == nullptr || params->cubin == nullptr || params->size < sizeof *params)
+      return kErrorInvalidParameter;
     if (driver() == nullptr) return kErrorNotInitialized;
     params->crc = driver()->cubin_crc(params->cubin, params->cubin_size);
     return kSuccess;

@@ -57,7 +57,8 @@ bool request(Buffer& buffer, std::size_t need) {
   std::size_t most = 0;
   if (requested != nullptr) requested(&buffer.data, &buffer.size, &most);
   if (buffer.data == nullptr || buffer.size < need) {
-    if (requested != nullptr) dispatch_state(kStateWarning, kErrorOutOfMemory, "no activity buffer: record dropped");
+    if (requested != nullptr)
+      dispatch_state(kStateWarning, kErrorOutOfMemory, "no activity buffer: record dropped");
     if (buffer.data != nullptr) worker().retire(buffer);
     buffer = Buffer{};
     return false;
@@ -104,7 +105,8 @@ bool register_buffer_callbacks(BufferRequestedFunc requested, BufferCompletedFun
   return true;
 }
 
-RecordSlot::RecordSlot(std::size_t bytes, std::uint64_t complete_ns) : thread_(&this_thread()), record_(nullptr) {
+RecordSlot::RecordSlot(std::size_t bytes, std::uint64_t complete_ns)
+    : thread_(&this_thread()), record_(nullptr) {
   auto* thread = static_cast<Thread*>(thread_);
   thread->mutex.lock();
   Buffer& buffer = thread->current;

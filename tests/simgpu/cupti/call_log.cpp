@@ -25,8 +25,9 @@ void write_line(const char* function, const char* result) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   char line[160];
-  const int length = std::snprintf(line, sizeof line, "%lld%09ld %ld %s %s\n", static_cast<long long>(now.tv_sec),
-                                   now.tv_nsec, syscall(SYS_gettid), function, result);
+  const int length =
+      std::snprintf(line, sizeof line, "%lld%09ld %ld %s %s\n", static_cast<long long>(now.tv_sec),
+                    now.tv_nsec, syscall(SYS_gettid), function, result);
   if (write(log_fd(), line, static_cast<std::size_t>(length)) < 0) return;  // nothing to be done about it
 }
 

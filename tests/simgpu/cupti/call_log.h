@@ -8,9 +8,9 @@ namespace simgpu {
 
 namespace cupti = pillion::cupti;
 
-// One line per CUPTI call in the file of SIMGPU_CALL_LOG: "<monotonic ns> <tid> <function> <result>". Written when the
-// call returns; a call that never returns has a line with result "called". GetNextRecord is left out: it runs once per
-// record.
+// One line per CUPTI call in the file of SIMGPU_CALL_LOG: "<monotonic ns> <tid> <function> <result>". Written
+// when the call returns; a call that never returns has a line with result "called". GetNextRecord is left
+// out: it runs once per record.
 void log_call(const char* function, cupti::Result result);
 void log_entry(const char* function);
 

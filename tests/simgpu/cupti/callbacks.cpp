@@ -62,7 +62,8 @@ Subscriber* take_subscriber(CallbackFunc callback, void* userdata, const char* n
     *holder = g_holder.c_str();
     return nullptr;
   }
-  auto* subscriber = new Subscriber{callback, userdata, {}};  // leaked: callbacks may still be running with it
+  auto* subscriber =
+      new Subscriber{callback, userdata, {}};  // leaked: callbacks may still be running with it
   std::strncpy(subscriber->name, name, sizeof subscriber->name - 1);
   g_subscriber.store(subscriber, std::memory_order_release);
   return subscriber;

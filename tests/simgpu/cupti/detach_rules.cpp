@@ -53,7 +53,8 @@ const char* why_finalize_kills() {
   if (g_replayed_while_disabled) {
     return "unspecified launch failure: CONCURRENT_KERNEL was disabled, then a graph was replayed";
   }
-  if (cupti_version() < 24 && !g_last_launch.empty()) return "graphs were launched, and CUPTI is older than 12.6";
+  if (cupti_version() < 24 && !g_last_launch.empty())
+    return "graphs were launched, and CUPTI is older than 12.6";
   const std::uint64_t now = driver()->now_ns();
   int active = 0;
   bool self = false;

@@ -46,7 +46,8 @@ const Driver* driver() {
   const Driver* known = g_driver.load(std::memory_order_acquire);
   if (known != nullptr) return known;
   known = look_up();
-  g_driver.store(known, std::memory_order_release);  // two threads may both look: the same pointers, a few bytes lost
+  g_driver.store(
+      known, std::memory_order_release);  // two threads may both look: the same pointers, a few bytes lost
   return known;
 }
 

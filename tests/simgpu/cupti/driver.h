@@ -3,8 +3,8 @@
 
 #include "simgpu_interface.h"
 
-// The libcuda double's private interface, found in the library that the process has already mapped: this double never
-// loads one itself.
+// The libcuda double's private interface, found in the library that the process has already mapped: this
+// double never loads one itself.
 namespace simgpu {
 
 struct Driver {

@@ -19,15 +19,24 @@ std::size_t record_size(std::uint32_t kind) {
     case kActivityKernel:
     case kActivityConcurrentKernel:
       return version >= 130000 ? 216 : version >= 19 ? 208 : version >= 18 ? 200 : 176;
-    case kActivityMemcpy: return version >= 26 ? 96 : 88;
-    case kActivityMemcpy2: return 96;
-    case kActivityMemset: return 88;
-    case kActivityDevice: return version >= 26 ? 184 : 176;
-    case kActivityContext: return version >= 26 ? 32 : 16;
-    case kActivityStream: return 24;
-    case kActivityOverhead: return version >= 26 ? 56 : 40;
-    case kActivitySynchronization: return version >= 26 ? 56 : 40;
-    default: return 0;
+    case kActivityMemcpy:
+      return version >= 26 ? 96 : 88;
+    case kActivityMemcpy2:
+      return 96;
+    case kActivityMemset:
+      return 88;
+    case kActivityDevice:
+      return version >= 26 ? 184 : 176;
+    case kActivityContext:
+      return version >= 26 ? 32 : 16;
+    case kActivityStream:
+      return 24;
+    case kActivityOverhead:
+      return version >= 26 ? 56 : 40;
+    case kActivitySynchronization:
+      return version >= 26 ? 56 : 40;
+    default:
+      return 0;
   }
 }
 
@@ -46,9 +55,12 @@ std::size_t start_offset(std::uint32_t kind) {
     case kActivityMemcpy2:
     case kActivityMemset:
       return 16;
-    case kActivityOverhead: return 24;
-    case kActivitySynchronization: return 8;
-    default: return 0;
+    case kActivityOverhead:
+      return 24;
+    case kActivitySynchronization:
+      return 8;
+    default:
+      return 0;
   }
 }
 

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-// Sizes of activity records by the library's version (SIMGPU_CUPTI_VERSION, the value of cuptiGetVersion). Known for
-// 18 (11.8), 26 (12.8), 28 (12.9U1) and 130001 (13.0U1) from records of the real libraries; versions between take the
-// layout of the nearest older toolkit, as NVIDIA's headers give it.
+// Sizes of activity records by the library's version (SIMGPU_CUPTI_VERSION, the value of cuptiGetVersion).
+// Known for 18 (11.8), 26 (12.8), 28 (12.9U1) and 130001 (13.0U1) from records of the real libraries;
+// versions between take the layout of the nearest older toolkit, as NVIDIA's headers give it.
 namespace simgpu {
 
 std::uint32_t cupti_version();

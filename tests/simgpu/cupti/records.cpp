@@ -12,7 +12,8 @@
 #include "cupti/record_layout.h"
 #include "cupti_types.h"
 
-// Offsets are those of cupti_activity.h (CUpti_ActivityKernel10 and so on; older versions are prefixes of them).
+// Offsets are those of cupti_activity.h (CUpti_ActivityKernel10 and so on; older versions are prefixes of
+// them).
 namespace simgpu {
 
 using namespace pillion::cupti;
@@ -154,20 +155,20 @@ void write_device(std::uint32_t device) {
   if (slot.record() == nullptr) return;
   const Record r{slot.record(), size};
   r.put(0, std::uint32_t{kActivityDevice});
-  r.put(8, std::uint64_t{4'800'000'000});   // memory bandwidth, kB/s
+  r.put(8, std::uint64_t{4'800'000'000});  // memory bandwidth, kB/s
   r.put(16, std::uint64_t{80} << 30);
-  r.put(32, std::uint32_t{32});             // threads per warp
-  r.put(36, std::uint32_t{1'980'000});      // kHz
-  r.put(44, std::uint32_t{132});            // multiprocessors
-  r.put(76, std::uint32_t{1024});           // threads per block
-  r.put(104, std::uint32_t{9});             // compute capability 9.0
+  r.put(32, std::uint32_t{32});         // threads per warp
+  r.put(36, std::uint32_t{1'980'000});  // kHz
+  r.put(44, std::uint32_t{132});        // multiprocessors
+  r.put(76, std::uint32_t{1024});       // threads per block
+  r.put(104, std::uint32_t{9});         // compute capability 9.0
   r.put(112, device);
   char uuid[16];
   std::memcpy(uuid, "SIMULATED-GPU-0", 16);
   uuid[14] = static_cast<char>('0' + device);
   std::memcpy(r.at + 120, uuid, 16);
   r.put(136, "Simulated GPU");
-  r.put(144, std::uint8_t{1});              // visible to CUDA
+  r.put(144, std::uint8_t{1});  // visible to CUDA
 }
 
 void write_context(std::uint32_t context, std::uint32_t device, std::uint32_t null_stream) {

@@ -6,7 +6,8 @@
 
 #include "simgpu_interface.h"
 
-// Writes activity records, byte for byte as the chosen version lays them out, into the calling thread's buffer.
+// Writes activity records, byte for byte as the chosen version lays them out, into the calling thread's
+// buffer.
 namespace simgpu {
 
 void write_op(const simgpu_op& op, std::uint32_t kind, std::uint32_t correlation);

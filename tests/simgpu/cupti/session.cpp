@@ -41,7 +41,8 @@ void on_enter(simgpu_call* call) {
   const bool seen = callback_enabled(kDomainDriverApi, call->cbid);
   if (seen || g_kinds.load(std::memory_order_relaxed) != 0) call->correlation = next_correlation();
   if (is_graph_launch(*call)) note_graph_launch();
-  if (g_crash_at_launch.load(std::memory_order_relaxed) && (is_graph_launch(*call) || is_kernel_launch(*call))) {
+  if (g_crash_at_launch.load(std::memory_order_relaxed) &&
+      (is_graph_launch(*call) || is_kernel_launch(*call))) {
     std::raise(SIGSEGV);
   }
   if (seen) dispatch_enter(call);
@@ -127,7 +128,8 @@ Result enable_kind(std::uint32_t kind) {
   if (kind == kActivityKernel && recording(kActivityConcurrentKernel)) return kErrorNotCompatible;
   if (kind == kActivityConcurrentKernel && recording(kActivityKernel)) return kErrorNotCompatible;
   measure_clock_offset();
-  if (kind == kActivityGraphTrace && driver()->graph_execs_ever() > 0 && knob("SIMGPU_GRAPH_TRACE_CRASH", 1) != 0) {
+  if (kind == kActivityGraphTrace && driver()->graph_execs_ever() > 0 &&
+      knob("SIMGPU_GRAPH_TRACE_CRASH", 1) != 0) {
     g_crash_at_launch.store(true, std::memory_order_relaxed);
   }
   if (kind == kActivityConcurrentKernel) note_kernels_enabled();
@@ -147,7 +149,8 @@ Result disable_kind(std::uint32_t kind) {
 }
 
 Result dump_kind(std::uint32_t kind) {
-  if (kind != kActivityDevice && kind != kActivityContext && kind != kActivityStream) return kErrorNotCompatible;
+  if (kind != kActivityDevice && kind != kActivityContext && kind != kActivityStream)
+    return kErrorNotCompatible;
   const Result enabled = enable_kind(kind);
   if (enabled != kSuccess) return enabled;
   if (kind == kActivityDevice) {

@@ -8,8 +8,8 @@
 // What the library records at the moment, and its hooks in the libcuda double.
 namespace simgpu {
 
-// The first call of a session: 15 when no driver is initialised or it is too old for this library; dies by SIGSEGV where
-// the real one does (11.7 and older under a new driver).
+// The first call of a session: 15 when no driver is initialised or it is too old for this library; dies by
+// SIGSEGV where the real one does (11.7 and older under a new driver).
 pillion::cupti::Result begin_session();
 void end_session();  // finalize: hooks away, ids restart
 

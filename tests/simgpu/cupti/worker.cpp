@@ -138,7 +138,8 @@ void Worker::give_back(const Retired& ready) {
   clear_incomplete(buffer, driver()->now_ns());
   if (g_out_of_order) shuffle(buffer);
   if (++given_back_ == g_foreign_at) {
-    // Another client's buffer, asked for elsewhere: malloc'd, so a client that frees it corrupts nothing here.
+    // Another client's buffer, asked for elsewhere: malloc'd, so a client that frees it corrupts nothing
+    // here.
     const std::size_t size = record_size(pillion::cupti::kActivityConcurrentKernel);
     auto* foreign = static_cast<std::uint8_t*>(std::calloc(1, 4096));
     write_foreign_kernel(foreign, size);

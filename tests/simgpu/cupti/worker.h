@@ -23,9 +23,10 @@ struct Buffer {
 
 enum class Drain { kComplete, kForced, kLose };
 
-// CUPTI's worker thread: gives retired buffers back to the client once they are complete, sleeping until the next is.
-// All its callbacks into the client run on this thread, with all signals blocked and no lock held. It starts at the
-// first retired buffer and does not survive fork: in a child drain() hangs, as cuptiActivityFlushAll does there.
+// CUPTI's worker thread: gives retired buffers back to the client once they are complete, sleeping until the
+// next is. All its callbacks into the client run on this thread, with all signals blocked and no lock held.
+// It starts at the first retired buffer and does not survive fork: in a child drain() hangs, as
+// cuptiActivityFlushAll does there.
 class Worker {
  public:
   void set_completed(pillion::cupti::BufferCompletedFunc completed) { completed_.store(completed); }
