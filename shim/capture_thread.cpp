@@ -38,6 +38,7 @@ std::atomic<std::uint64_t> last_tick{0};
 // Control thread's.
 std::uint32_t flushes_ordered;
 std::uint32_t flushes_taken;
+bool disarm_ordered;
 
 void flush(bool forced) {
   FlushAnswer answer{};
@@ -50,7 +51,8 @@ void flush(bool forced) {
 void tick() {
   std::uint32_t reason = 0;
   if (lost.load(std::memory_order_relaxed) == 0 && !capture_tick(&reason)) {
-    lost.store(reason != 0 ? reason : PILLION_DISARM_CUPTI_FATAL, std::memory_order_release);
+    if (reason == 0) reason = PILLION_DISARM_CUPTI_FATAL;
+    lost.store(reason, std::memory_order_release);
   }
   if (libraries_changed()) libraries_moved.store(true, std::memory_order_release);
   last_tick.store(monotonic_ns(), std::memory_order_relaxed);
@@ -103,6 +105,7 @@ bool capture_start(const CaptureRequest& wanted) {
   residue = 0;
   orders.store(0, std::memory_order_relaxed);
   flushes_ordered = flushes_taken = 0;
+  disarm_ordered = false;
   flushes_done.store(0, std::memory_order_relaxed);
   lost.store(0, std::memory_order_relaxed);
   libraries_moved.store(false, std::memory_order_relaxed);
@@ -134,7 +137,8 @@ bool capture_take_flush(FlushAnswer* out) {
 }
 
 void capture_order_disarm(const DisarmOrder& order) {
-  if ((orders.load(std::memory_order_relaxed) & kDisarm) != 0) return;
+  if (disarm_ordered) return;
+  disarm_ordered = true;
   disarm_order = order;
   give(kDisarm);
 }

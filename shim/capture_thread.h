@@ -6,9 +6,9 @@
 #include "abi/pillion_abi.h"
 #include "capture.h"
 
-// The thread on which everything of capture.h runs, one per session. It is told what to do by a futex word and tells
-// by release stores that the control thread looks at; neither ever waits for the other, so a CUPTI call that does not
-// return costs a session and not the program.
+// The thread on which everything of capture.h runs, one per session. It is told what to do by a futex word
+// and tells by release stores that the control thread looks at; neither ever waits for the other, so a CUPTI
+// call that does not return costs a session and not the program.
 //
 // All functions: control thread only.
 namespace pillion::shim {
@@ -59,7 +59,8 @@ void capture_order_disarm(const DisarmOrder& order);
 
 [[nodiscard]] std::uint64_t capture_last_tick_ns();
 
-// After refused or disarmed: back to none. Never blocks: the thread touches nothing of ours after its last phase.
+// After refused or disarmed: back to none. Never blocks: the thread touches nothing of ours after its last
+// phase.
 void capture_forget();
 
 }  // namespace pillion::shim

@@ -124,8 +124,9 @@ int open_regular(const char* path, std::uint32_t* error) {
   return -1;
 }
 
-// Whether `fd` is the file of `mapping`. stat and maps disagree about device and inode on an overlay (maps of older
-// kernels shows the lower file's), so a page of it is mapped, never touched, and the two maps lines are compared.
+// Whether `fd` is the file of `mapping`. stat and maps disagree about device and inode on an overlay (maps of
+// older kernels shows the lower file's), so a page of it is mapped, never touched, and the two maps lines are
+// compared.
 bool same_file(int fd, const Mapping& mapping) {
   constexpr std::size_t kPage = 4096;
   void* page = ::mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -22,8 +22,8 @@ struct Extent {
 };
 
 bool inside(const Extent& part, std::uint64_t whole) {
-  return part.offset >= sizeof(pillion_region_header) && part.offset <= whole && part.bytes <= whole - part.offset &&
-         part.offset % kLine == 0;
+  return part.offset >= sizeof(pillion_region_header) && part.offset <= whole &&
+         part.bytes <= whole - part.offset && part.offset % kLine == 0;
 }
 
 bool apart(const Extent& a, const Extent& b) {
@@ -32,7 +32,8 @@ bool apart(const Extent& a, const Extent& b) {
 
 const char* check_rings(const pillion_region_header& header, const RegionWish& wish) {
   if (header.ring_count == 0 || header.ring_count > PILLION_RINGS_MAX) return "ring_count";
-  if (header.ring_bytes < kRingBytesMin || (header.ring_bytes & (header.ring_bytes - 1)) != 0) return "ring_bytes";
+  if (header.ring_bytes < kRingBytesMin || (header.ring_bytes & (header.ring_bytes - 1)) != 0)
+    return "ring_bytes";
   const Extent rings{header.rings_offset, std::uint64_t{header.ring_count} * sizeof(pillion_ring)};
   const Extent data{header.data_offset, std::uint64_t{header.ring_count} * header.ring_bytes};
   const bool counted = wish.kind == PILLION_REGION_EVENTS;

@@ -21,9 +21,9 @@ struct RegionWish {
   std::uint64_t generation;
 };
 
-// Checks seals, size, that every page is there already (so that no page is charged to this program), maps it shared,
-// populated and invisible to forked children and core dumps, and checks the header. Returns null, or what is wrong
-// with it; then nothing stays mapped. `fd` stays open and is the caller's.
+// Checks seals, size, that every page is there already (so that no page is charged to this program), maps it
+// shared, populated and invisible to forked children and core dumps, and checks the header. Returns null, or
+// what is wrong with it; then nothing stays mapped. `fd` stays open and is the caller's.
 [[nodiscard]] const char* map_region(int fd, const RegionWish& wish, Region* out);
 
 void unmap_region(Region* region);

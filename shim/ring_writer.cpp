@@ -16,7 +16,8 @@ bool close_ring(Ring& ring) {
   // Pairs with the release stores of commit() and abort(): what the last holder wrote has happened.
   if (ring.lock.compare_exchange_strong(seen, Ring::kClosed, std::memory_order_acquire)) return true;
   if (seen == Ring::kClosed) return true;
-  return thread_is_gone(seen) && ring.lock.compare_exchange_strong(seen, Ring::kClosed, std::memory_order_acquire);
+  return thread_is_gone(seen) &&
+         ring.lock.compare_exchange_strong(seen, Ring::kClosed, std::memory_order_acquire);
 }
 
 }  // namespace
@@ -88,7 +89,8 @@ bool RingSet::quiescent() const {
 bool RingSet::make_room(Ring& ring, std::uint64_t mask, std::uint64_t bytes) {
   const std::uint64_t capacity = mask + 1;
   // Pairs with the reader's release store of tail: it has copied out what it gives back.
-  const std::uint64_t tail = std::atomic_ref<std::uint64_t>(ring.shared->tail).load(std::memory_order_acquire);
+  const std::uint64_t tail =
+      std::atomic_ref<std::uint64_t>(ring.shared->tail).load(std::memory_order_acquire);
   if (ring.head - tail > capacity) {
     // Impossible unless the reader is broken: start over as an empty ring at the place it claims to be.
     ring.resets.store(ring.resets.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -29,8 +29,8 @@ bool allocate_sessions() {
   constexpr std::size_t kBytes = sizeof(SessionMemory) * kSessions;
   void* memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
-  // A child made by a raw clone runs no atfork handler; it finds zeroes, which is a closed RingSet. Before Linux
-  // 4.14 only the handler protects.
+  // A child made by a raw clone runs no atfork handler; it finds zeroes, which is a closed RingSet. Before
+  // Linux 4.14 only the handler protects.
   ::madvise(memory, kBytes, MADV_WIPEONFORK);
   sessions = static_cast<SessionMemory*>(memory);  // all-zero is their first state
   return true;
@@ -54,17 +54,19 @@ SessionMemory* take_session() {
   return nullptr;
 }
 
-const char* map_all(const SessionFds& fds, const pillion_arm& arm, SessionMemory* memory, const char** which) {
+const char* map_all(const SessionFds& fds, const pillion_arm& arm, SessionMemory* memory,
+                    const char** which) {
   *which = "events: ";
-  const char* problem =
-      map_region(fds.events, {PILLION_REGION_EVENTS, arm.events_bytes, arm.generation}, &memory->events_region);
+  const char* problem = map_region(fds.events, {PILLION_REGION_EVENTS, arm.events_bytes, arm.generation},
+                                   &memory->events_region);
   if (problem != nullptr) return problem;
   *which = "stacks: ";
-  problem =
-      map_region(fds.stacks, {PILLION_REGION_STACKS, arm.stacks_bytes, arm.generation}, &memory->stacks_region);
+  problem = map_region(fds.stacks, {PILLION_REGION_STACKS, arm.stacks_bytes, arm.generation},
+                       &memory->stacks_region);
   if (problem != nullptr) return problem;
   *which = "arena: ";
-  return map_region(fds.arena, {PILLION_REGION_ARENA, arm.arena_bytes, arm.generation}, &memory->arena_region);
+  return map_region(fds.arena, {PILLION_REGION_ARENA, arm.arena_bytes, arm.generation},
+                    &memory->arena_region);
 }
 
 }  // namespace

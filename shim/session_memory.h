@@ -9,8 +9,9 @@
 
 namespace pillion::shim {
 
-// What one session writes to. Several exist because a thread that was preempted inside a ring cannot be waited for:
-// its session's memory stays mapped until it has come out, and the next session takes another one.
+// What one session writes to. Several exist because a thread that was preempted inside a ring cannot be
+// waited for: its session's memory stays mapped until it has come out, and the next session takes another
+// one.
 struct SessionMemory {
   RingSet events;
   RingSet stacks;

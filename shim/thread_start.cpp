@@ -21,8 +21,8 @@ bool create(void* (*body)(void*), std::size_t stack_bytes) {
 }  // namespace
 
 bool start_thread(void* (*body)(void*), std::size_t stack_bytes) {
-  // sigfillset leaves libc's internal signals out; sigprocmask is the calling thread's mask on Linux, and unlike
-  // pthread_sigmask has been in libc itself for ever.
+  // sigfillset leaves libc's internal signals out; sigprocmask is the calling thread's mask on Linux, and
+  // unlike pthread_sigmask has been in libc itself for ever.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
