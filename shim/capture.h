@@ -24,7 +24,7 @@ struct CaptureRequest {
   RingSet* stacks;
   pillion_region_header* arena;  // mapped and checked; arena_bytes long
   std::uint64_t arena_bytes;
-  pillion_counters* counters;  // in the events region
+  pillion_counters* counters;  // kCounterShards of them, private: add with count() of ring_writer.h
 };
 
 // Fills either `armed` (returns true) or `refused`. Takes as long as CUPTI takes.
