@@ -6,9 +6,9 @@
 #include <cstring>
 #include <dlfcn.h>
 
+#include "bounded_text.h"
 #include "cupti_search.h"
 #include "cupti_version.h"
-#include "fixed_text.h"
 
 namespace pillion::shim {
 namespace {
@@ -48,16 +48,16 @@ bool bind_all(void* library, CuptiApi* api) {
          bind(library, "cuptiFinalize", &api->finalize);
 }
 
-void add_cuda_version(FixedText& text, std::uint32_t version) {
-  text.add_decimal(version / 1000).add(".").add_decimal(version % 1000 / 10);
+void add_cuda_version(BoundedText& text, std::uint32_t version) {
+  text.add(std::uint64_t{version / 1000}).add(".").add(std::uint64_t{version % 1000 / 10});
 }
 
 void refuse_mismatch(const Attempt& attempt, const char* path, std::uint32_t api_version, CuptiFit fit) {
   attempt.refused->reason = PILLION_REFUSAL_CUPTI_MISMATCH;
-  FixedText text(attempt.refused->text);
+  BoundedText text(attempt.refused->text);
   text.add("CUPTI of CUDA ");
   add_cuda_version(text, cuda_version_of_cupti(api_version));
-  text.add(" (API version ").add_decimal(api_version).add(", ").add(path).add(")");
+  text.add(" (API version ").add(std::uint64_t{api_version}).add(", ").add(path).add(")");
   text.add(fit == CuptiFit::too_new ? " is too new for" : " is too old for").add(" the driver, which supports CUDA ");
   add_cuda_version(text, attempt.driver_version);
 }
@@ -65,7 +65,7 @@ void refuse_mismatch(const Attempt& attempt, const char* path, std::uint32_t api
 void refuse_missing(const Attempt& attempt, const char* path, const char* why) {
   if (attempt.refused->reason == PILLION_REFUSAL_CUPTI_MISMATCH) return;  // says more
   attempt.refused->reason = PILLION_REFUSAL_NO_CUPTI;
-  FixedText(attempt.refused->text).add(path).add(": ").add(why);
+  BoundedText(attempt.refused->text).add(path).add(": ").add(why);
 }
 
 // Nothing of the library but cuptiGetVersion is called before it is known to fit.
@@ -89,7 +89,7 @@ bool try_library(void* library, const char* path, const Attempt& attempt) {
   void* address = reinterpret_cast<void*>(api.get_version);
   Dl_info info{};
   const bool named = dladdr(address, &info) != 0 && info.dli_fname != nullptr;
-  FixedText(real).add(named ? info.dli_fname : path);
+  BoundedText(real).add(named ? info.dli_fname : path);
   std::memcpy(api.path, real, sizeof(real));
   std::memcpy(&g_api, &api, sizeof(api));
   g_loaded.store(&g_api, std::memory_order_release);
@@ -112,7 +112,7 @@ bool try_shipped(const Attempt& attempt) {
   const char* slash = std::strrchr(info.dli_fname, '/');
   if (slash == nullptr) return false;
   char folder[256];
-  FixedText(folder).add(info.dli_fname, static_cast<std::size_t>(slash - info.dli_fname));
+  BoundedText(folder).add(info.dli_fname, static_cast<std::size_t>(slash - info.dli_fname));
   CuptiCandidates candidates;
   find_shipped_cupti(folder, &candidates);
   candidates.order_for(attempt.driver_version);
@@ -151,7 +151,7 @@ const CuptiApi* cupti_load(std::uint32_t driver_version, pillion_refused* refuse
   } else if (try_shipped(attempt) || try_search_path(attempt)) {
     return cupti_loaded();
   } else if (refused->reason == PILLION_REFUSAL_NO_CUPTI) {
-    FixedText(refused->text)
+    BoundedText(refused->text)
         .add("no libcupti.so.13, .12 or .11.N next to libpillion.so, in its folder cupti/, or on the search path; "
              "PILLION_CUPTI_PATH can name one");
   }

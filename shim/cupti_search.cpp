@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fixed_text.h"
+#include "bounded_text.h"
 
 namespace pillion::shim {
 namespace {
@@ -29,7 +29,7 @@ int visit_object(dl_phdr_info* info, std::size_t, void* user) {
   if (info->dlpi_name == nullptr || !is_cupti_name(base_name(info->dlpi_name))) return 0;
   const auto* search = static_cast<MappedSearch*>(user);
   if (std::strlen(info->dlpi_name) >= search->size) return 0;
-  FixedText(search->out, search->size).add(info->dlpi_name);
+  BoundedText(search->out, search->size).add(info->dlpi_name);
   return 1;
 }
 
@@ -102,12 +102,12 @@ void find_shipped_cupti(const char* folder, CuptiCandidates* out) {
     if (const std::uint32_t version = version_of_soname(name)) out->add(version, folder, name);
   });
   char versions[256];
-  FixedText(versions).add(folder).add("/cupti");
+  BoundedText(versions).add(folder).add("/cupti");
   each_entry(versions, [&](const char* subfolder) {
     const std::uint32_t version = parse_cuda_version(subfolder);
     if (version == 0) return;
     char path[256];
-    FixedText(path).add(versions).add("/").add(subfolder);
+    BoundedText(path).add(versions).add("/").add(subfolder);
     each_entry(path, [&](const char* name) {
       if (version_of_soname(name) != 0) out->add(version, path, name);
     });
@@ -118,7 +118,7 @@ void CuptiCandidates::add(std::uint32_t cuda_version, const char* folder, const 
   if (size_ == kMax || std::strlen(folder) + 1 + std::strlen(name) >= sizeof(CuptiCandidate::path)) return;
   CuptiCandidate& entry = entries_[size_++];
   entry.cuda_version = cuda_version;
-  FixedText(entry.path).add(folder).add("/").add(name);
+  BoundedText(entry.path).add(folder).add("/").add(name);
 }
 
 void CuptiCandidates::order_for(std::uint32_t driver_version) {

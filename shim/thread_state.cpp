@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "thread_state.h"
+
+#include <cerrno>
+
+#include "stack_bounds.h"
+#include "system_calls.h"
+
+namespace pillion::shim {
+namespace {
+
+// Enough for a main stack that grows to 8 MiB in steps and for some fibers; then every look costs a system call for
+// nothing, and the fault-safe copy does as well.
+constexpr std::uint8_t kBoundsSearchesMax = 32;
+
+void search_bounds(ThreadState& thread, std::uint64_t sp) {
+  ++thread.bounds_searches;
+  StackBounds bounds{};
+  if (!find_stack_bounds(sp, thread.tid == this_pid(), &bounds)) return;
+  thread.stack_low = bounds.low;
+  thread.stack_high = bounds.high;
+}
+
+}  // namespace
+
+constinit thread_local ThreadState t_thread [[gnu::tls_model("initial-exec")]] = {};
+
+void begin_thread(ThreadState& thread, std::uint64_t sp) {
+  const int saved_errno = errno;
+  thread.tid = this_tid();
+  thread.random = (thread.tid * 0x9e37'79b1u ^ static_cast<std::uint32_t>(monotonic_ns())) | 1u;
+  search_bounds(thread, sp);
+  errno = saved_errno;
+}
+
+bool on_own_stack(ThreadState& thread, std::uint64_t sp) {
+  if (sp >= thread.stack_low && sp < thread.stack_high) return true;
+  if (thread.bounds_searches >= kBoundsSearchesMax) return false;
+  search_bounds(thread, sp);
+  return sp >= thread.stack_low && sp < thread.stack_high;
+}
+
+}  // namespace pillion::shim
