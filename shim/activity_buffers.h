@@ -37,10 +37,10 @@ class ActivityBuffers {
  private:
   static constexpr std::size_t kWords = kBuffersMax / 64;
 
-  std::atomic<std::uint8_t*> range_;
-  std::uint32_t buffers_;
-  std::atomic<std::uint32_t> out_;
-  std::atomic<std::uint64_t> taken_[kWords];  // bit per buffer
+  std::atomic<std::uint8_t*> range_{nullptr};
+  std::uint32_t buffers_ = 0;
+  std::atomic<std::uint32_t> out_{0};
+  std::atomic<std::uint64_t> taken_[kWords]{};  // bit per buffer
 };
 
 }  // namespace pillion::shim

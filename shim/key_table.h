@@ -51,7 +51,7 @@ class KeyTable {
   // 4 cache lines: what a launch pays at most. At half full a run of 32 is rare.
   static constexpr int kProbes = 32;
 
-  Slot slots_[kSlots];
+  Slot slots_[kSlots]{};
 };
 
 }  // namespace pillion::shim

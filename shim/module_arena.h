@@ -43,13 +43,13 @@ class ModuleArena {
   [[nodiscard]] bool find_room(std::uint64_t size, std::uint64_t* offset) const;
   [[nodiscard]] bool empty(std::uint32_t slot) const;
 
-  pillion_module_slot* slots_;
-  std::uint8_t* data_;
-  std::uint64_t data_bytes_;
-  std::uint32_t slot_count_;
-  std::uint32_t next_slot_;
-  std::uint64_t next_offset_;
-  Extent extents_[kSlotsMax];
+  pillion_module_slot* slots_ = nullptr;
+  std::uint8_t* data_ = nullptr;
+  std::uint64_t data_bytes_ = 0;
+  std::uint32_t slot_count_ = 0;
+  std::uint32_t next_slot_ = 0;
+  std::uint64_t next_offset_ = 0;
+  Extent extents_[kSlotsMax]{};
 };
 
 }  // namespace pillion::shim

@@ -47,13 +47,13 @@ class ModuleStore {
   [[nodiscard]] Outcome store_locked(std::uint32_t origin, const cupti::ResourceData* resource,
                                      const cupti::ModuleResourceData& module);
 
-  std::atomic<std::uint32_t> lock_;         // 1: a copy goes on
-  std::atomic<bool> open_;
-  std::atomic<std::uint32_t> news_;         // functions and modules seen for the first time
-  std::atomic<bool> full_;                  // no room at the last try; asked again after a tick
-  std::uint32_t news_seen_;                 // capture thread
-  std::uint32_t quiet_ticks_;               // capture thread
-  Sinks sinks_;
+  std::atomic<std::uint32_t> lock_{0};      // 1: a copy goes on
+  std::atomic<bool> open_{false};
+  std::atomic<std::uint32_t> news_{0};      // functions and modules seen for the first time
+  std::atomic<bool> full_{false};           // no room at the last try; asked again after a tick
+  std::uint32_t news_seen_ = 0;             // capture thread
+  std::uint32_t quiet_ticks_ = 0;           // capture thread
+  Sinks sinks_{};
   ModuleArena arena_;
   KeyTable<16384> functions_;
   KeyTable<16384> modules_;                 // mark A: handed over or too large; mark B: counted as dropped

@@ -34,20 +34,20 @@ class NameTable {
   enum State : std::uint8_t { kEmpty, kFilling, kUnsent, kSent };
 
   struct Slot {
-    std::atomic<std::uint8_t> state;
-    std::uint32_t offset;
-    std::uint32_t length;
-    std::uint64_t hash;
+    std::atomic<std::uint8_t> state{kEmpty};
+    std::uint32_t offset = 0;
+    std::uint32_t length = 0;
+    std::uint64_t hash = 0;
   };
 
   [[nodiscard]] bool fill(Slot& slot, const char* name, std::uint32_t length, std::uint64_t hash);
   void send(Slot& slot, RingSet& events, std::uint32_t tid);
 
-  char* text_;  // kTextBytes, mapped once
-  std::atomic<std::size_t> text_used_;
-  std::atomic<std::uint32_t> unsent_;
-  std::atomic<std::uint64_t> refused_;
-  Slot slots_[kSlots];
+  char* text_ = nullptr;  // kTextBytes, mapped once
+  std::atomic<std::size_t> text_used_{0};
+  std::atomic<std::uint32_t> unsent_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  Slot slots_[kSlots]{};
 };
 
 }  // namespace pillion::shim

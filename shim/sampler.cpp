@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sampler.h"
 
+#include <initializer_list>
+
 namespace pillion::shim {
 namespace {
 
@@ -54,7 +56,7 @@ void Sampler::begin(const SamplerBudget& budget) {
   tokens_bytes_.store(static_cast<std::int64_t>(bytes_per_ns * kBucketNs), std::memory_order_relaxed);
   first_floor_ns_.store(tokens_ns_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
   first_floor_bytes_.store(tokens_bytes_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
-  firsts_.store(0, std::memory_order_relaxed);
+  for (auto* sum : {&taken_, &firsts_, &taken_ns_, &taken_bytes_}) sum->store(0, std::memory_order_relaxed);
   interval_.store(kFirstInterval, std::memory_order_relaxed);
   keys_.clear();
 }
@@ -104,6 +106,9 @@ void Sampler::sampled(const SampleDecision& decision, std::uint64_t ns, std::uin
   if (decision.reason == SampleReason::first) firsts_.fetch_add(1, std::memory_order_relaxed);
   tokens_ns_.fetch_sub(static_cast<std::int64_t>(ns), std::memory_order_relaxed);
   tokens_bytes_.fetch_sub(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+  taken_.fetch_add(1, std::memory_order_relaxed);
+  taken_ns_.fetch_add(ns, std::memory_order_relaxed);
+  taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
 void Sampler::tick(const SamplerTick& tick) {
@@ -117,10 +122,14 @@ void Sampler::tick(const SamplerTick& tick) {
   first_floor_ns_.store(static_cast<std::int64_t>(ns_per_ns * kBucketNs / 2), std::memory_order_relaxed);
 
   average(&launches_per_ns_, static_cast<double>(tick.launches) / elapsed);
-  average(&firsts_per_ns_, static_cast<double>(tick.first_snapshots) / elapsed);
-  if (tick.snapshots != 0) {
-    average(&snapshot_ns_, static_cast<double>(tick.snapshot_ns) / static_cast<double>(tick.snapshots));
-    average(&snapshot_bytes_, static_cast<double>(tick.snapshot_bytes) / static_cast<double>(tick.snapshots));
+  const auto firsts = static_cast<double>(firsts_.exchange(0, std::memory_order_relaxed));
+  const auto taken = static_cast<double>(taken_.exchange(0, std::memory_order_relaxed));
+  const auto taken_ns = static_cast<double>(taken_ns_.exchange(0, std::memory_order_relaxed));
+  const auto taken_bytes = static_cast<double>(taken_bytes_.exchange(0, std::memory_order_relaxed));
+  average(&firsts_per_ns_, firsts / elapsed);
+  if (taken > 0) {
+    average(&snapshot_ns_, taken_ns / taken);
+    average(&snapshot_bytes_, taken_bytes / taken);
   }
   double affordable_per_ns = ns_per_ns / (snapshot_ns_ + 1);
   if (bytes_per_ns / (snapshot_bytes_ + 1) < affordable_per_ns) {

@@ -37,10 +37,6 @@ struct SamplerTick {
   std::uint64_t elapsed_ns;
   std::uint64_t launches;
   std::uint64_t launching_threads;  // that launched at least once
-  std::uint64_t snapshots;
-  std::uint64_t first_snapshots;
-  std::uint64_t snapshot_ns;
-  std::uint64_t snapshot_bytes;
 };
 
 class Sampler {
@@ -60,7 +56,6 @@ class Sampler {
   void tick(const SamplerTick& tick);
 
   [[nodiscard]] std::uint32_t interval() const { return interval_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t first_snapshots() const { return firsts_.load(std::memory_order_relaxed); }
 
  private:
   using Keys = KeyTable<65536>;
@@ -69,20 +64,23 @@ class Sampler {
   [[nodiscard]] bool random_turn(ThreadState& thread) const;
 
   // Launch path reads, capture thread writes.
-  std::atomic<std::uint32_t> interval_;
-  std::atomic<std::int64_t> first_floor_ns_;  // below it new keys are refused
-  std::atomic<std::int64_t> first_floor_bytes_;
+  std::atomic<std::uint32_t> interval_{0};
+  std::atomic<std::int64_t> first_floor_ns_{0};  // below it new keys are refused
+  std::atomic<std::int64_t> first_floor_bytes_{0};
 
-  alignas(64) std::atomic<std::int64_t> tokens_ns_;
-  std::atomic<std::int64_t> tokens_bytes_;
-  std::atomic<std::uint64_t> firsts_;
+  alignas(64) std::atomic<std::int64_t> tokens_ns_{0};
+  std::atomic<std::int64_t> tokens_bytes_{0};
+  std::atomic<std::uint64_t> taken_{0};  // since the last tick, as the next three
+  std::atomic<std::uint64_t> firsts_{0};
+  std::atomic<std::uint64_t> taken_ns_{0};
+  std::atomic<std::uint64_t> taken_bytes_{0};
 
   // Capture thread alone.
-  alignas(64) SamplerBudget budget_;
-  double launches_per_ns_;
-  double firsts_per_ns_;
-  double snapshot_ns_;
-  double snapshot_bytes_;
+  alignas(64) SamplerBudget budget_{};
+  double launches_per_ns_ = 0;
+  double firsts_per_ns_ = 0;
+  double snapshot_ns_ = 0;
+  double snapshot_bytes_ = 0;
 
   Keys keys_;
 };

@@ -3,19 +3,15 @@
 
 #include <sys/auxv.h>
 
-#include <cerrno>
-
 #include "arch.h"
 #include "proc_maps.h"
 
 namespace pillion::shim {
 
 bool find_stack_bounds(std::uint64_t sp, bool main_thread, StackBounds* out) {
-  const int saved_errno = errno;
   ProcMapping mapping;
-  bool found = find_mapping(sp, &mapping);
-  errno = saved_errno;
-  if (!found) return false;
+  if (!find_mapping(sp, &mapping)) return false;
+  bool found = false;
   if (main_thread) {
     // The kernel puts these 16 bytes at the top of the stack that it makes for a program.
     const std::uint64_t on_main_stack = getauxval(AT_RANDOM);

@@ -15,8 +15,11 @@ constexpr std::uint8_t kBoundsSearchesMax = 32;
 
 void search_bounds(ThreadState& thread, std::uint64_t sp) {
   ++thread.bounds_searches;
+  const int saved_errno = errno;
   StackBounds bounds{};
-  if (!find_stack_bounds(sp, thread.tid == this_pid(), &bounds)) return;
+  const bool found = find_stack_bounds(sp, thread.tid == this_pid(), &bounds);
+  errno = saved_errno;
+  if (!found) return;
   thread.stack_low = bounds.low;
   thread.stack_high = bounds.high;
 }
@@ -25,12 +28,20 @@ void search_bounds(ThreadState& thread, std::uint64_t sp) {
 
 constinit thread_local ThreadState t_thread [[gnu::tls_model("initial-exec")]] = {};
 
+std::uint32_t own_tid() {
+  ThreadState& thread = t_thread;
+  if (thread.tid == 0) {
+    const int saved_errno = errno;
+    thread.tid = this_tid();
+    thread.random = (thread.tid * 0x9e37'79b1u ^ static_cast<std::uint32_t>(monotonic_ns())) | 1u;
+    errno = saved_errno;
+  }
+  return thread.tid;
+}
+
 void begin_thread(ThreadState& thread, std::uint64_t sp) {
-  const int saved_errno = errno;
-  thread.tid = this_tid();
-  thread.random = (thread.tid * 0x9e37'79b1u ^ static_cast<std::uint32_t>(monotonic_ns())) | 1u;
-  search_bounds(thread, sp);
-  errno = saved_errno;
+  (void)own_tid();
+  if (thread.bounds_searches == 0) search_bounds(thread, sp);
 }
 
 bool on_own_stack(ThreadState& thread, std::uint64_t sp) {

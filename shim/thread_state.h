@@ -25,7 +25,11 @@ static_assert(sizeof(ThreadState) == 48);
 
 extern constinit thread_local ThreadState t_thread [[gnu::tls_model("initial-exec")]];
 
-// At a thread's first launch: tid, stack bounds, seed. A few system calls. `sp`: any address in the current frame.
+// The calling thread's tid; one system call in the thread's life.
+[[nodiscard]] std::uint32_t own_tid();
+
+// At a thread's first launch of a session: tid, seed and, once, stack bounds. A few system calls; keeps errno. `sp`:
+// any address in the current frame.
 void begin_thread(ThreadState& thread, std::uint64_t sp);
 
 // True when [sp, thread.stack_high) is the calling thread's own stack and so can be read without fear. Looks for the
