@@ -6,12 +6,13 @@
 
 namespace pillion::shim {
 
-// The generation of the executable mappings, as last read by the control thread; 0 before the first reading. Any
-// thread, any signal context.
+// The generation of the executable mappings, as last read by the control thread; 0 before the first reading.
+// Any thread, any signal context.
 [[nodiscard]] std::uint32_t maps_generation();
 
-// Capture thread only: whether a library came or went since the last call (the first call says yes). Takes the
-// loader's lock, which a thread inside dlopen may hold; hence never on the control thread or one of the program's.
+// Capture thread only: whether a library came or went since the last call (the first call says yes). Takes
+// the loader's lock, which a thread inside dlopen may hold; hence never on the control thread or one of the
+// program's.
 [[nodiscard]] bool libraries_changed();
 
 struct MapsText {
@@ -20,8 +21,9 @@ struct MapsText {
   std::uint32_t generation;
 };
 
-// Control thread only: reads /proc/self/maps. The generation grows when the executable lines differ from those of
-// the reading before. The text stays until the next call or release_maps(). At most 16 MiB; the rest is cut.
+// Control thread only: reads /proc/self/maps. The generation grows when the executable lines differ from
+// those of the reading before. The text stays until the next call or release_maps(). At most 16 MiB; the rest
+// is cut.
 [[nodiscard]] MapsText read_maps();
 
 // Control thread only: gives the text's memory back.

@@ -154,9 +154,10 @@ class RingSet {
   PushResult try_ring(Ring& ring, std::uint32_t tid, std::uint64_t bytes, Reservation* out) {
     // A plain look first: a busy ring's line is not taken away from its holder.
     std::uint32_t seen = ring.lock.load(std::memory_order_relaxed);
-    // Pairs with the release stores of commit(), abort() and open(): head, tail_seen and the mapping are current.
-    if (seen != Ring::kFree || !ring.lock.compare_exchange_strong(seen, tid, std::memory_order_acquire,
-                                                                  std::memory_order_relaxed)) {
+    // Pairs with the release stores of commit(), abort() and open(): head, tail_seen and the mapping are
+    // current.
+    if (seen != Ring::kFree ||
+        !ring.lock.compare_exchange_strong(seen, tid, std::memory_order_acquire, std::memory_order_relaxed)) {
       return seen == Ring::kClosed ? PushResult::closed : PushResult::busy;
     }
     const std::uint64_t mask = mask_;

@@ -18,7 +18,8 @@ std::uint32_t* word_of(std::atomic<std::uint32_t>* word) { return reinterpret_ca
 }  // namespace
 
 bool thread_is_gone(std::uint32_t tid) {
-  return ::syscall(SYS_tgkill, static_cast<long>(this_pid()), static_cast<long>(tid), 0) != 0 && errno == ESRCH;
+  return ::syscall(SYS_tgkill, static_cast<long>(this_pid()), static_cast<long>(tid), 0) != 0 &&
+         errno == ESRCH;
 }
 
 void futex_wait(std::atomic<std::uint32_t>* word, std::uint32_t expected, std::uint64_t nanoseconds) {

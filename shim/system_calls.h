@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
-// System calls whose libc wrapper is missing from, or newer than, glibc 2.17 (fstat moved in 2.33, gettid came in
-// 2.30). Any thread, any signal context.
+// System calls whose libc wrapper is missing from, or newer than, glibc 2.17 (fstat moved in 2.33, gettid
+// came in 2.30). Any thread, any signal context.
 namespace pillion::shim {
 
 [[nodiscard]] inline std::uint64_t monotonic_ns() {
