@@ -14,8 +14,8 @@ bool ActivityBuffers::begin() {
     void* memory = ::mmap(nullptr, count * kBufferBytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) continue;
-    // Small pages, or one record would cost 2 MiB of the program's memory limit. A forked child keeps its copy: CUPTI
-    // may look at its buffers when that exits.
+    // Small pages, or one record would cost 2 MiB of the program's memory limit. A forked child keeps its
+    // copy: CUPTI may look at its buffers when that exits.
     ::madvise(memory, count * kBufferBytes, MADV_NOHUGEPAGE);
     buffers_ = static_cast<std::uint32_t>(count);
     range_.store(static_cast<std::uint8_t*>(memory), std::memory_order_release);
@@ -33,7 +33,8 @@ std::uint8_t* ActivityBuffers::take() {
     while (~seen != 0) {
       const auto bit = static_cast<std::uint32_t>(__builtin_ctzll(~seen));
       if (word * 64 + bit >= buffers_) break;
-      if (taken_[word].compare_exchange_weak(seen, seen | std::uint64_t{1} << bit, std::memory_order_acquire)) {
+      if (taken_[word].compare_exchange_weak(seen, seen | std::uint64_t{1} << bit,
+                                             std::memory_order_acquire)) {
         out_.fetch_add(1, std::memory_order_relaxed);
         return range + (word * 64 + bit) * kBufferBytes;
       }

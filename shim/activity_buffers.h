@@ -7,9 +7,9 @@
 
 namespace pillion::shim {
 
-// The memory that CUPTI writes activity records into: one reserved range, cut into equal buffers, whose pages are
-// touched as CUPTI fills them. A buffer is ours exactly when it lies in the range. Any thread, no lock. Since CUDA
-// 13.0 every launching thread holds one buffer, so there are many and they are not large.
+// The memory that CUPTI writes activity records into: one reserved range, cut into equal buffers, whose pages
+// are touched as CUPTI fills them. A buffer is ours exactly when it lies in the range. Any thread, no lock.
+// Since CUDA 13.0 every launching thread holds one buffer, so there are many and they are not large.
 class ActivityBuffers {
  public:
   static constexpr std::size_t kBufferBytes = std::size_t{256} << 10;

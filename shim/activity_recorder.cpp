@@ -22,11 +22,11 @@ std::uint32_t g_api_version;
 
 // Devices do not change; a session that CUPTI tells nothing new gets those of the one before.
 struct KnownDevice {
-  std::atomic<std::uint32_t> state;  // enum DeviceState
-  pillion_device record;
+  std::atomic<std::uint32_t> state{0};  // enum DeviceState
+  pillion_device record{};
 };
 enum DeviceState : std::uint32_t { kDeviceUnknown, kDeviceFilling, kDeviceUnsent, kDeviceSent };
-KnownDevice g_devices[kDevicesMax];
+constinit KnownDevice g_devices[kDevicesMax]{};
 
 // The last resort of old libraries: a few buffers that hold some hundred records each.
 constexpr std::size_t kReserveBytes = 64 * 1024;
@@ -97,7 +97,8 @@ void push_record(CaptureSession& session, std::uint32_t tid, const DecodedRecord
   }
 }
 
-void deliver(CaptureSession& session, std::uint32_t tid, std::uint8_t* buffer, std::size_t valid, Tally* tally) {
+void deliver(CaptureSession& session, std::uint32_t tid, std::uint8_t* buffer, std::size_t valid,
+             Tally* tally) {
   std::uint8_t* record = nullptr;
   while (session.api->next_record(buffer, valid, &record) == cupti::kSuccess && record != nullptr) {
     if (record < buffer || record >= buffer + valid) break;
@@ -127,7 +128,8 @@ void add_tally(CaptureSession& session, std::uint32_t tid, const Tally& tally) {
   if (tally.unknown != 0) count(session.counters, tid, &pillion_counters::records_unknown, tally.unknown);
 }
 
-void complete(CaptureSession& session, void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid) {
+void complete(CaptureSession& session, void* context, std::uint32_t stream, std::uint8_t* buffer,
+              std::size_t valid) {
   const std::uint64_t begun = monotonic_ns();
   const std::uint32_t tid = own_tid();
   Tally tally;
@@ -157,7 +159,8 @@ void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max
 void buffer_completed(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,
                       std::size_t valid_size) {
   if (g_inert.load(std::memory_order_relaxed) || buffer == nullptr) return;
-  // Sequentially consistent with activity_quiesce(): either it sees this completion, or this one sees no session.
+  // Sequentially consistent with activity_quiesce(): either it sees this completion, or this one sees no
+  // session.
   g_completions.fetch_add(1, std::memory_order_seq_cst);
   CaptureSession* session = g_session.load(std::memory_order_seq_cst);
   const bool reserve = is_reserve(buffer);

@@ -8,12 +8,12 @@
 
 #include "abi/pillion_abi.h"
 
-// All that the capture side knows about the processor. A port adds a file of the same functions (arm64: x29, x30, sp,
-// x19-x28; ldnp/stnp; dmb ishst) and a register list in the wire.
+// All that the capture side knows about the processor. A port adds a file of the same functions (arm64: x29,
+// x30, sp, x19-x28; ldnp/stnp; dmb ishst) and a register list in the wire.
 namespace pillion::shim::arch {
 
-// The registers that unwinding starts from, as they are at one instruction of the caller, which must not be inlined
-// away: its frame is the snapshot's top one.
+// The registers that unwinding starts from, as they are at one instruction of the caller, which must not be
+// inlined away: its frame is the snapshot's top one.
 [[gnu::always_inline]] inline void capture_registers(std::uint64_t (&out)[PILLION_REG_COUNT]) {
   asm volatile(
       "leaq 0(%%rip), %%rax\n\t"
@@ -33,13 +33,16 @@ namespace pillion::shim::arch {
 // Where the thread's control block lies: at the top of the stack mapping of every thread that glibc made.
 [[gnu::always_inline]] inline std::uint64_t thread_pointer() {
   std::uint64_t value = 0;
-  asm("movq %%fs:0, %0" : "=r"(value));  // the first word of the block is its own address (ELF TLS, variant II)
+  asm("movq %%fs:0, %0"
+      : "=r"(value));  // the first word of the block is its own address (ELF TLS, variant II)
   return value;
 }
 
-// Past the caches into memory that another core reads: `to` and `bytes` are multiples of 8. The copy is weakly
-// ordered: store_fence() before anything that publishes it. Not instrumented: a stack's red zones are read too.
-[[gnu::no_sanitize("address", "thread")]] inline void copy_past_caches(std::uint8_t* to, const std::uint8_t* from,
+// Past the caches into memory that another core reads: `to` and `bytes` are multiples of 8. The copy is
+// weakly ordered: store_fence() before anything that publishes it. Not instrumented: a stack's red zones are
+// read too.
+[[gnu::no_sanitize("address", "thread")]] inline void copy_past_caches(std::uint8_t* to,
+                                                                       const std::uint8_t* from,
                                                                        std::size_t bytes) {
   if ((reinterpret_cast<std::uintptr_t>(to) & 8) != 0 && bytes >= 8) {
     long long word = 0;

@@ -10,7 +10,8 @@
 namespace pillion::shim {
 namespace {
 
-// Registering a second time in one process put later stamps some 1e14 ns off: once, unless CUPTI has forgotten it.
+// Registering a second time in one process put later stamps some 1e14 ns off: once, unless CUPTI has
+// forgotten it.
 bool g_timestamp_registered = false;
 
 constexpr std::uint64_t kClockToleranceNs = 1'000'000'000;
@@ -21,8 +22,10 @@ struct KindBit {
 };
 
 constexpr KindBit kKindBits[] = {
-    {PILLION_KIND_KERNEL, cupti::kActivityConcurrentKernel}, {PILLION_KIND_MEMCPY, cupti::kActivityMemcpy},
-    {PILLION_KIND_MEMSET, cupti::kActivityMemset},           {PILLION_KIND_PEER_COPY, cupti::kActivityMemcpy2},
+    {PILLION_KIND_KERNEL, cupti::kActivityConcurrentKernel},
+    {PILLION_KIND_MEMCPY, cupti::kActivityMemcpy},
+    {PILLION_KIND_MEMSET, cupti::kActivityMemset},
+    {PILLION_KIND_PEER_COPY, cupti::kActivityMemcpy2},
     {PILLION_KIND_OVERHEAD, cupti::kActivityOverhead},
 };
 static_assert(sizeof(kKindBits) / sizeof(kKindBits[0]) < kActivityKindsMax);
@@ -33,7 +36,8 @@ void refuse_call(const CuptiApi& api, const char* call, cupti::Result result, pi
   BoundedText text(refused->text);
   text.add(call).add(" returned ").add(std::uint64_t{result});
   const char* name = nullptr;
-  if (api.result_string != nullptr && api.result_string(result, &name) == cupti::kSuccess && name != nullptr) {
+  if (api.result_string != nullptr && api.result_string(result, &name) == cupti::kSuccess &&
+      name != nullptr) {
     text.add(" (").add(name).add(")");
   }
 }
@@ -61,7 +65,8 @@ bool set_clock(const CuptiApi& api, pillion_refused* refused) {
   if (g_timestamp_registered && clock_is_monotonic(api)) return true;
   if (api.register_timestamp == nullptr) {
     refused->reason = PILLION_REFUSAL_CUPTI_MISMATCH;
-    BoundedText(refused->text).add("this CUPTI is older than CUDA 11.6 and cannot stamp with CLOCK_MONOTONIC");
+    BoundedText(refused->text)
+        .add("this CUPTI is older than CUDA 11.6 and cannot stamp with CLOCK_MONOTONIC");
     return false;
   }
   const cupti::Result result = api.register_timestamp(activity_timestamp);
@@ -85,7 +90,8 @@ void enable_callbacks(const CuptiApi& api, std::uint32_t kinds, Subscription* su
     const bool profiled = enable(cupti::kDomainResource, cupti::kResourceModuleProfiled) == cupti::kSuccess;
     if (loaded || profiled) subscription->in_force |= PILLION_KIND_MODULES;
   }
-  // A library refuses the ids that are newer than it is; a program that it serves cannot make those calls either.
+  // A library refuses the ids that are newer than it is; a program that it serves cannot make those calls
+  // either.
   constexpr std::uint32_t kLaunchKernel = 307;
   for (const DriverCbid& entry : kDriverCbids) {
     const cupti::Result result = enable(cupti::kDomainDriverApi, entry.cbid);
@@ -94,7 +100,8 @@ void enable_callbacks(const CuptiApi& api, std::uint32_t kinds, Subscription* su
 }
 
 void undo(const CuptiApi& api, Subscription* subscription) {
-  for (std::uint32_t at = 0; at < subscription->kind_count; ++at) (void)api.activity_disable(subscription->kinds[at]);
+  for (std::uint32_t at = 0; at < subscription->kind_count; ++at)
+    (void)api.activity_disable(subscription->kinds[at]);
   subscription->kind_count = 0;
   (void)api.unsubscribe(subscription->subscriber);
 }
@@ -135,7 +142,8 @@ bool subscribe_cupti(const CuptiApi& api, Subscription* out, pillion_refused* re
   return true;
 }
 
-bool enable_recording(const CuptiApi& api, std::uint32_t kinds, Subscription* subscription, pillion_refused* refused) {
+bool enable_recording(const CuptiApi& api, std::uint32_t kinds, Subscription* subscription,
+                      pillion_refused* refused) {
   cupti::Result result = cupti::kSuccess;
   for (const KindBit& entry : kKindBits) {
     if ((kinds & entry.bit) == 0) continue;

@@ -18,12 +18,13 @@ struct Subscription {
   std::uint32_t in_force;  // enum pillion_kinds: those of the request that CUPTI can give
 };
 
-// Subscribes, sets the clock and registers the buffer callbacks; records nothing yet. On failure undoes what it did and
-// fills `refused`. After error 39 (somebody else subscribes) no further CUPTI call is made. Capture thread.
+// Subscribes, sets the clock and registers the buffer callbacks; records nothing yet. On failure undoes what
+// it did and fills `refused`. After error 39 (somebody else subscribes) no further CUPTI call is made.
+// Capture thread.
 [[nodiscard]] bool subscribe_cupti(const CuptiApi& api, Subscription* out, pillion_refused* refused);
 
-// Switches on the activity kinds and then the callbacks. Records may come before it returns. On failure switches off
-// and unsubscribes, and fills `refused`.
+// Switches on the activity kinds and then the callbacks. Records may come before it returns. On failure
+// switches off and unsubscribes, and fills `refused`.
 [[nodiscard]] bool enable_recording(const CuptiApi& api, std::uint32_t kinds, Subscription* subscription,
                                     pillion_refused* refused);
 

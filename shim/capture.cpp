@@ -26,8 +26,8 @@ constexpr std::uint32_t kStackBytesDefault = 192 * 1024;
 constexpr std::uint32_t kStackBytesMin = 4096;
 constexpr std::uint32_t kStackBytesMax = 1024 * 1024;
 
-// Our registration is taken for lost when so many launches in so long brought no single record. A queue on the GPU
-// holds about a thousand, so a long kernel does not look like that.
+// Our registration is taken for lost when so many launches in so long brought no single record. A queue on
+// the GPU holds about a thousand, so a long kernel does not look like that.
 constexpr std::uint64_t kSilentLaunches = 8192;
 constexpr std::uint64_t kSilentNs = 3'000'000'000;
 
@@ -46,9 +46,9 @@ struct Recording {
   std::uint64_t silent_launches;
 };
 
-CaptureSession g_sessions[kSessionsInTurn];
+constinit CaptureSession g_sessions[kSessionsInTurn]{};
 std::uint32_t g_armings = 0;
-Recording g_recording;
+constinit Recording g_recording{};
 
 std::uint64_t sum(const pillion_counters* shards, std::uint64_t pillion_counters::*field) {
   std::uint64_t total = 0;
@@ -134,7 +134,8 @@ void adapt_sampler(Recording& recording, std::uint64_t now) {
   set_gauge(session.counters, &pillion_counters::sample_interval, g_sampler.interval());
 }
 
-// Whether launches flow and nothing comes back: another client has put its buffer callbacks in the place of ours.
+// Whether launches flow and nothing comes back: another client has put its buffer callbacks in the place of
+// ours.
 bool registration_lost(Recording& recording, std::uint64_t now) {
   constexpr std::uint32_t kExecutions = PILLION_KIND_KERNEL;
   if ((recording.subscription.in_force & kExecutions) == 0) return false;
@@ -198,7 +199,8 @@ bool capture_tick(std::uint32_t* reason) {
   activity_retry(*recording.session, own_tid());
   if ((recording.session->kinds & PILLION_KIND_MODULES) != 0) {
     const bool wanted = g_modules.profiled_wanted();
-    if (wanted != recording.profiled_on) enable_module_profiled(*recording.api, recording.subscription, wanted);
+    if (wanted != recording.profiled_on)
+      enable_module_profiled(*recording.api, recording.subscription, wanted);
     recording.profiled_on = wanted;
   }
   if (registration_lost(recording, now)) {
@@ -211,7 +213,8 @@ bool capture_tick(std::uint32_t* reason) {
 
 std::uint32_t capture_flush(bool forced) {
   if (cupti_is_lost()) return cupti::kErrorNotInitialized;
-  const cupti::Result result = g_recording.api->flush_all(forced ? cupti::kFlushForced : cupti::kFlushComplete);
+  const cupti::Result result =
+      g_recording.api->flush_all(forced ? cupti::kFlushForced : cupti::kFlushComplete);
   activity_retry(*g_recording.session, own_tid());
   return result;
 }

@@ -9,24 +9,24 @@
 #include "ring_writer.h"
 #include "sampler.h"
 
-// What callbacks need of the session that is recording. Callbacks run on the program's threads and on CUPTI's, and may
-// be late: so the structs live in static storage, are used in turn, and whatever is published checks `number` inside
-// the ring's lock.
+// What callbacks need of the session that is recording. Callbacks run on the program's threads and on
+// CUPTI's, and may be late: so the structs live in static storage, are used in turn, and whatever is
+// published checks `number` inside the ring's lock.
 namespace pillion::shim {
 
 struct CaptureSession {
-  std::atomic<std::uint32_t> number;  // of this process's armings, from 1; 0 from the moment it ends
-  RingSet* events;
-  RingSet* stacks;
-  pillion_counters* counters;  // kCounterShards of them
-  const CuptiApi* api;
-  std::uint32_t kinds;  // enum pillion_kinds, as asked for
-  std::uint32_t stack_bytes_max;
-  bool stacks_wanted;
+  std::atomic<std::uint32_t> number{0};  // of this process's armings, from 1; 0 from the moment it ends
+  RingSet* events = nullptr;
+  RingSet* stacks = nullptr;
+  pillion_counters* counters = nullptr;  // kCounterShards of them
+  const CuptiApi* api = nullptr;
+  std::uint32_t kinds = 0;  // enum pillion_kinds, as asked for
+  std::uint32_t stack_bytes_max = 0;
+  bool stacks_wanted = false;
 
-  std::atomic<std::uint32_t> tick;               // from 1, grows with each capture_tick()
-  std::atomic<std::uint32_t> threads_this_tick;  // that have launched
-  std::atomic<std::uint64_t> executions;         // records received, for the watch on our registration
+  std::atomic<std::uint32_t> tick{0};               // from 1, grows with each capture_tick()
+  std::atomic<std::uint32_t> threads_this_tick{0};  // that have launched
+  std::atomic<std::uint64_t> executions{0};         // records received, for the watch on our registration
 };
 
 // Null while nothing is to be recorded. Set and taken away by the capture thread.
@@ -45,7 +45,8 @@ struct DropFields {
   std::uint64_t pillion_counters::*full;
 };
 
-inline void count_drop(const CaptureSession& session, std::uint32_t tid, PushResult result, const DropFields& fields) {
+inline void count_drop(const CaptureSession& session, std::uint32_t tid, PushResult result,
+                       const DropFields& fields) {
   if (result == PushResult::busy) count(session.counters, tid, fields.busy);
   if (result == PushResult::full) count(session.counters, tid, fields.full);
 }

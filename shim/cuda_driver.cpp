@@ -14,8 +14,8 @@ using DriverGetVersion = int (*)(int* version);
 using DeviceGetCount = int (*)(int* count);
 using PrimaryCtxGetState = int (*)(int device, unsigned* flags, int* active);
 
-// A driver linked into the global scope (or a double) comes first, else the one that was dlopen'd privately, as the
-// CUDA runtime does.
+// A driver linked into the global scope (or a double) comes first, else the one that was dlopen'd privately,
+// as the CUDA runtime does.
 template <typename Function>
 Function driver_symbol(const char* name) {
   void* symbol = dlsym(RTLD_DEFAULT, name);
@@ -41,8 +41,9 @@ bool primary_context_active() {
   return false;
 }
 
-// Contexts of cuCtxCreate are visible only from the threads they are current on. Any context maps its device's
-// doorbells and queues, though, and cuInit alone maps no device, so a mapping of /dev/nvidia<digit> is the sign.
+// Contexts of cuCtxCreate are visible only from the threads they are current on. Any context maps its
+// device's doorbells and queues, though, and cuInit alone maps no device, so a mapping of /dev/nvidia<digit>
+// is the sign.
 bool device_mapped() {
   ProcMapsReader maps;
   ProcMapping mapping;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cupti_api.h"
 
+#include <dlfcn.h>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 
 #include "bounded_text.h"
 #include "cupti_search.h"
@@ -38,7 +38,8 @@ bool bind_all(void* library, CuptiApi* api) {
   bind(library, "cuptiActivitySetAttribute", &api->set_attribute);
   bind(library, "cuptiSetThreadIdType", &api->set_thread_id_type);
   bind(library, "cuptiGetContextId", &api->context_id);
-  return bind(library, "cuptiSubscribe", &api->subscribe) && bind(library, "cuptiUnsubscribe", &api->unsubscribe) &&
+  return bind(library, "cuptiSubscribe", &api->subscribe) &&
+         bind(library, "cuptiUnsubscribe", &api->unsubscribe) &&
          bind(library, "cuptiEnableCallback", &api->enable_callback) &&
          bind(library, "cuptiActivityRegisterCallbacks", &api->register_callbacks) &&
          bind(library, "cuptiActivityEnable", &api->activity_enable) &&
@@ -58,7 +59,8 @@ void refuse_mismatch(const Attempt& attempt, const char* path, std::uint32_t api
   text.add("CUPTI of CUDA ");
   add_cuda_version(text, cuda_version_of_cupti(api_version));
   text.add(" (API version ").add(std::uint64_t{api_version}).add(", ").add(path).add(")");
-  text.add(fit == CuptiFit::too_new ? " is too new for" : " is too old for").add(" the driver, which supports CUDA ");
+  text.add(fit == CuptiFit::too_new ? " is too new for" : " is too old for")
+      .add(" the driver, which supports CUDA ");
   add_cuda_version(text, attempt.driver_version);
 }
 
@@ -152,8 +154,10 @@ const CuptiApi* cupti_load(std::uint32_t driver_version, pillion_refused* refuse
     return cupti_loaded();
   } else if (refused->reason == PILLION_REFUSAL_NO_CUPTI) {
     BoundedText(refused->text)
-        .add("no libcupti.so.13, .12 or .11.N next to libpillion.so, in its folder cupti/, or on the search path; "
-             "PILLION_CUPTI_PATH can name one");
+        .add(
+            "no libcupti.so.13, .12 or .11.N next to libpillion.so, in its folder cupti/, or on the search "
+            "path; "
+            "PILLION_CUPTI_PATH can name one");
   }
   return nullptr;
 }

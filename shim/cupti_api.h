@@ -7,8 +7,8 @@
 #include "cupti_types.h"
 #include "record_layout.h"
 
-// The CUPTI library as a table of function pointers, found by dlopen at the first arming and then kept for the life of
-// the process: it is never closed.
+// The CUPTI library as a table of function pointers, found by dlopen at the first arming and then kept for
+// the life of the process: it is never closed.
 namespace pillion::shim {
 
 struct CuptiApi {
@@ -39,10 +39,11 @@ struct CuptiApi {
   char path[256];
 };
 
-// Finds, loads and checks the library. Order: PILLION_CUPTI_PATH and nothing else if it is set; a copy that the process
-// has already mapped, under any name, and nothing else; the newest not above the driver among those shipped next to
-// this library (cupti/<version>/libcupti.so.*, libcupti.so.*); the dynamic linker's search path.
-// Null on failure: `refused` then has reason (NO_CUPTI or CUPTI_MISMATCH) and text. Capture thread.
+// Finds, loads and checks the library. Order: PILLION_CUPTI_PATH and nothing else if it is set; a copy that
+// the process has already mapped, under any name, and nothing else; the newest not above the driver among
+// those shipped next to this library (cupti/<version>/libcupti.so.*, libcupti.so.*); the dynamic linker's
+// search path. Null on failure: `refused` then has reason (NO_CUPTI or CUPTI_MISMATCH) and text. Capture
+// thread.
 [[nodiscard]] const CuptiApi* cupti_load(std::uint32_t driver_version, pillion_refused* refused);
 
 // The loaded library, or null. Any thread.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cupti_search.h"
 
-#include <cstring>
 #include <fcntl.h>
 #include <link.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <cstring>
 
 #include "bounded_text.h"
 
@@ -60,8 +60,8 @@ void each_entry(const char* folder, Visit visit) {
   syscall(SYS_close, fd);
 }
 
-// The major in libcupti.so.13 or, for CUDA 11, major and minor in libcupti.so.11.8. 0 for other names and for full
-// file names such as libcupti.so.2025.3.1, whose link has the SONAME.
+// The major in libcupti.so.13 or, for CUDA 11, major and minor in libcupti.so.11.8. 0 for other names and for
+// full file names such as libcupti.so.2025.3.1, whose link has the SONAME.
 std::uint32_t version_of_soname(const char* name) {
   constexpr char kPrefix[] = "libcupti.so.";
   if (std::strncmp(name, kPrefix, sizeof(kPrefix) - 1) != 0) return 0;
@@ -123,8 +123,8 @@ void CuptiCandidates::add(std::uint32_t cuda_version, const char* folder, const 
 
 void CuptiCandidates::order_for(std::uint32_t driver_version) {
   const std::uint32_t driver = driver_version != 0 ? driver_version : ~0u;
-  // Not above the driver: by version downwards. Above it: behind those, upwards. A minor that is not known is taken
-  // for one that fits.
+  // Not above the driver: by version downwards. Above it: behind those, upwards. A minor that is not known is
+  // taken for one that fits.
   const auto rank = [driver](const CuptiCandidate& entry) -> std::uint32_t {
     std::uint32_t version = entry.cuda_version;
     if (version % 1000 / 10 == kUnknownMinor && version / 1000 == driver / 1000) version = driver;
@@ -136,7 +136,8 @@ void CuptiCandidates::order_for(std::uint32_t driver_version) {
     if (rank(entries_[at]) == 0) continue;
     CuptiCandidate entry = entries_[at];
     std::size_t place = kept++;
-    for (; place > 0 && rank(entries_[place - 1]) < rank(entry); --place) entries_[place] = entries_[place - 1];
+    for (; place > 0 && rank(entries_[place - 1]) < rank(entry); --place)
+      entries_[place] = entries_[place - 1];
     entries_[place] = entry;
   }
   size_ = kept;

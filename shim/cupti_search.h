@@ -19,8 +19,8 @@ class CuptiCandidates {
   // Drops what is past kMax or whose path is too long.
   void add(std::uint32_t cuda_version, const char* folder, const char* name);
 
-  // The newest not above the driver first, then, oldest first, those above it but of its major (minor versions are
-  // compatible both ways). Others are dropped. driver_version 0: newest first.
+  // The newest not above the driver first, then, oldest first, those above it but of its major (minor
+  // versions are compatible both ways). Others are dropped. driver_version 0: newest first.
   void order_for(std::uint32_t driver_version);
 
   [[nodiscard]] std::size_t size() const { return size_; }
@@ -34,7 +34,8 @@ class CuptiCandidates {
 // The CUDA version in "12.8" or "12", 1000 * major + 10 * minor; 0 when it is none.
 [[nodiscard]] std::uint32_t parse_cuda_version(const char* text);
 
-// Whether a file of that name is a CUPTI library: libcupti.so, libcupti.so.*, or renamed as wheels do, libcupti-*.so*.
+// Whether a file of that name is a CUPTI library: libcupti.so, libcupti.so.*, or renamed as wheels do,
+// libcupti-*.so*.
 [[nodiscard]] bool is_cupti_name(const char* name);
 
 // Path of a CUPTI library that is mapped now into `out` (at most `size` bytes); false when there is none.

@@ -14,8 +14,9 @@ constexpr ApiVersion kApiVersions[] = {{27, 12090}, {26, 12080}, {24, 12060}, {2
                                        {21, 12030}, {20, 12020}, {19, 12000}, {18, 11080}, {17, 11060},
                                        {16, 11050}, {15, 11020}, {14, 11010}, {13, 11000}};
 
-// CUPTI 11.6, 11.2 and 10.2 crashed the program at their first activity call under driver 580 (CUDA 13.0); 11.8 and
-// newer recorded everything. Nobody has shown 11.7 and older to work under a driver of another major: refused.
+// CUPTI 11.6, 11.2 and 10.2 crashed the program at their first activity call under driver 580
+// (CUDA 13.0); 11.8 and newer recorded everything. Nobody has shown 11.7 and older to work under a driver of
+// another major: refused.
 constexpr std::uint32_t kOldestAcrossMajors = 18;
 
 }  // namespace

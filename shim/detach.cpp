@@ -23,9 +23,11 @@ std::uint32_t g_only_tid;  // 0: any thread
 
 std::atomic<std::uint32_t> g_finished{0};  // futex word
 
-// What cannot be finalised is switched off. The flush in between gives back records that belong to no session.
+// What cannot be finalised is switched off. The flush in between gives back records that belong to no
+// session.
 void disable_and_unsubscribe(const DetachSubject& subject) {
-  for (std::uint32_t at = 0; at < subject.kind_count; ++at) (void)subject.api->activity_disable(subject.kinds[at]);
+  for (std::uint32_t at = 0; at < subject.kind_count; ++at)
+    (void)subject.api->activity_disable(subject.kinds[at]);
   (void)subject.api->flush_all(cupti::kFlushForced);
   (void)subject.api->unsubscribe(subject.subscriber);
 }
@@ -45,7 +47,8 @@ bool finalize_at_next_exit(const DetachSubject& subject, std::uint32_t only_tid,
     }
     DetachState pending = DetachState::pending;
     if (g_detach.compare_exchange_strong(pending, DetachState::idle, std::memory_order_acq_rel)) return false;
-    futex_wait(&g_finished, 0, 10'000'000);  // a thread is at it: it must be through before anything else happens
+    futex_wait(&g_finished, 0,
+               10'000'000);  // a thread is at it: it must be through before anything else happens
   }
   g_detach.store(DetachState::idle, std::memory_order_relaxed);
   return true;

@@ -4,7 +4,8 @@
 namespace pillion::shim {
 namespace {
 
-// "In the last seconds", with room: a thread that pauses for a validation step is still one that replays graphs.
+// "In the last seconds", with room: a thread that pauses for a validation step is still one that replays
+// graphs.
 constexpr std::uint64_t kRecentNs = 30'000'000'000;
 
 }  // namespace

@@ -17,7 +17,8 @@ struct GraphThread {
 };
 
 extern GraphThread g_graph_threads[kGraphThreadsMax];
-extern std::atomic<std::uint32_t> g_graph_thread_count;  // may pass the maximum: then there are too many to tell
+extern std::atomic<std::uint32_t>
+    g_graph_thread_count;  // may pass the maximum: then there are too many to tell
 
 // Launch path.
 inline void note_graph_launch(ThreadState& thread, std::uint32_t session, std::uint64_t now_ns) {

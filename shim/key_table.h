@@ -7,9 +7,9 @@
 
 namespace pillion::shim {
 
-// A set of 64-bit keys with two marks each: fixed size, open addressing, no lock, nothing is ever taken out but all at
-// once. Lives in static storage; zero bytes are an empty table. The keys should be hashes already: their low bits
-// choose the place.
+// A set of 64-bit keys with two marks each: fixed size, open addressing, no lock, nothing is ever taken out
+// but all at once. Lives in static storage; zero bytes are an empty table. The keys should be hashes already:
+// their low bits choose the place.
 template <std::size_t kSlots>
 class KeyTable {
   static_assert((kSlots & (kSlots - 1)) == 0);
@@ -21,8 +21,8 @@ class KeyTable {
 
   using Slot = std::atomic<std::uint64_t>;
 
-  // The key's slot, made if it is new; null when its neighbourhood is full. Any thread. Two bits of the key are
-  // not compared.
+  // The key's slot, made if it is new; null when its neighbourhood is full. Any thread. Two bits of the key
+  // are not compared.
   [[nodiscard]] Slot* find_or_insert(std::uint64_t key, bool* inserted) {
     *inserted = false;
     key &= ~kMarks;

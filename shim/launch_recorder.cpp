@@ -36,7 +36,8 @@ constexpr std::array<CbidEntry, kDriverCbidLimit> make_cbid_table() {
 
 constexpr auto kCbidTable = make_cbid_table();
 
-// Marks the thread as inside, so that a launch made by a signal handler on top of ours is not recorded but counted.
+// Marks the thread as inside, so that a launch made by a signal handler on top of ours is not recorded but
+// counted.
 class InsideGuard {
  public:
   explicit InsideGuard(ThreadState& thread) : thread_(thread) { thread_.inside = 1; }
@@ -48,8 +49,8 @@ class InsideGuard {
   ThreadState& thread_;
 };
 
-// Publishes a record only while its session is the current one. Decided inside the ring's lock, so that a thread that
-// was preempted here for a whole session cannot write into the next one.
+// Publishes a record only while its session is the current one. Decided inside the ring's lock, so that a
+// thread that was preempted here for a whole session cannot write into the next one.
 PushResult push(CaptureSession& session, std::uint32_t number, std::uint32_t tid, const void* record,
                 std::uint32_t size) {
   Reservation room;
@@ -65,8 +66,8 @@ PushResult push(CaptureSession& session, std::uint32_t number, std::uint32_t tid
 }
 
 // The thread's first launch of this session.
-[[gnu::noinline, gnu::cold]] void announce_thread(CaptureSession& session, std::uint32_t number, ThreadState& thread,
-                                                  std::uint64_t sp) {
+[[gnu::noinline, gnu::cold]] void announce_thread(CaptureSession& session, std::uint32_t number,
+                                                  ThreadState& thread, std::uint64_t sp) {
   begin_thread(thread, sp);
   pillion_thread record{};
   record.header = {PILLION_RECORD_THREAD, 0, sizeof(record)};
@@ -78,18 +79,19 @@ PushResult push(CaptureSession& session, std::uint32_t number, std::uint32_t tid
   if (result == PushResult::ok) {
     thread.session = number;  // else the next launch tries again
   } else {
-    count_drop(session, thread.tid, result, {&pillion_counters::other_dropped, &pillion_counters::other_dropped});
+    count_drop(session, thread.tid, result,
+               {&pillion_counters::other_dropped, &pillion_counters::other_dropped});
   }
 }
 
 // Takes the snapshot that was decided on. True when it was published.
-[[gnu::noinline]] bool snapshot_launch(CaptureSession& session, ThreadState& thread, const pillion_launch& launch,
-                                       std::uint32_t number, const SampleDecision& decision) {
+[[gnu::noinline]] bool snapshot_launch(CaptureSession& session, ThreadState& thread,
+                                       const pillion_launch& launch, std::uint32_t number,
+                                       const SampleDecision& decision) {
   const std::uint64_t begun = monotonic_ns();
-  const SnapshotResult result =
-      take_snapshot(*session.stacks, thread,
-                    {launch.correlation, launch.time_ns, launch.context_key, number, session.stack_bytes_max,
-                     &session.number});
+  const SnapshotResult result = take_snapshot(*session.stacks, thread,
+                                              {launch.correlation, launch.time_ns, launch.context_key, number,
+                                               session.stack_bytes_max, &session.number});
   const std::uint64_t took = monotonic_ns() - begun;
   count_drop(session, thread.tid, result.push,
              {&pillion_counters::snapshots_dropped_busy, &pillion_counters::snapshots_dropped_full});
@@ -121,16 +123,19 @@ PushResult push(CaptureSession& session, std::uint32_t number, std::uint32_t tid
 }
 
 // True when a snapshot of this launch was published.
-bool sample(CaptureSession& session, std::uint32_t number, ThreadState& thread, const pillion_launch& launch) {
+bool sample(CaptureSession& session, std::uint32_t number, ThreadState& thread,
+            const pillion_launch& launch) {
   if (!session.stacks_wanted) {
     if (launch.kind == PILLION_LAUNCH_KERNEL) g_modules.saw_function(launch.function);
     return false;
   }
   const SampleDecision decision = g_sampler.decide(thread, launch.context_key);
-  if (decision.key_new || decision.key_refused || decision.reason == SampleReason::refused_first) [[unlikely]] {
+  if (decision.key_new || decision.key_refused || decision.reason == SampleReason::refused_first)
+      [[unlikely]] {
     note_key(session, thread, launch, decision);
   }
-  if (decision.reason != SampleReason::first && decision.reason != SampleReason::random) [[likely]] return false;
+  if (decision.reason != SampleReason::first && decision.reason != SampleReason::random) [[likely]]
+    return false;
   return snapshot_launch(session, thread, launch, number, decision);
 }
 
@@ -142,11 +147,13 @@ void account_handler(CaptureSession& session, ThreadState& thread, std::uint64_t
   }
   if ((++thread.calls & (kTimedEvery - 1)) != 0) return;
   const std::uint64_t took = monotonic_ns() - begun;
-  if (took < kTimedMaxNs) count(session.counters, thread.tid, &pillion_counters::handler_ns, took * kTimedEvery);
+  if (took < kTimedMaxNs)
+    count(session.counters, thread.tid, &pillion_counters::handler_ns, took * kTimedEvery);
   count(session.counters, thread.tid, &pillion_counters::handler_calls, kTimedEvery);
 }
 
-void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::CallbackData& data, std::uint64_t sp) {
+void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::CallbackData& data,
+              std::uint64_t sp) {
   ThreadState& thread = t_thread;
   const CbidEntry entry = kCbidTable[cbid];
   if (thread.inside != 0) {
@@ -160,12 +167,14 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
   pillion_launch launch;
   launch.header = {PILLION_RECORD_LAUNCH, 0, sizeof(launch)};
   launch.time_ns = monotonic_ns();
-  if (thread.session != number) [[unlikely]] announce_thread(session, number, thread, sp);
+  if (thread.session != number) [[unlikely]]
+    announce_thread(session, number, thread, sp);
   launch.correlation = data.correlation_id;
   launch.tid = thread.tid;
   launch.function = 0;
   if (entry.handle_offset != kNoHandle && data.function_params != nullptr) {
-    __builtin_memcpy(&launch.function, static_cast<const std::uint8_t*>(data.function_params) + entry.handle_offset,
+    __builtin_memcpy(&launch.function,
+                     static_cast<const std::uint8_t*>(data.function_params) + entry.handle_offset,
                      sizeof(launch.function));
   }
   launch.context_key = context_key(thread.tid, sp, launch.function != 0 ? launch.function : cbid);
@@ -196,7 +205,8 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
   if (thread.inside != 0) return;
   const InsideGuard guard(thread);
   const std::uint32_t tid = own_tid();
-  const pillion_launch_failed record{{PILLION_RECORD_LAUNCH_FAILED, 0, sizeof(record)}, data.correlation_id, result};
+  const pillion_launch_failed record{
+      {PILLION_RECORD_LAUNCH_FAILED, 0, sizeof(record)}, data.correlation_id, result};
   count(session.counters, tid, &pillion_counters::launches_failed);
   const PushResult pushed =
       push(session, session.number.load(std::memory_order_relaxed), tid, &record, sizeof(record));
@@ -215,14 +225,17 @@ void on_driver_call(std::uint32_t cbid, const cupti::CallbackData& data, std::ui
   if (session != nullptr && data.function_return_value != nullptr) {
     std::uint32_t result = 0;
     __builtin_memcpy(&result, data.function_return_value, sizeof(result));
-    if (result != 0) [[unlikely]] on_failure(*session, data, result);
+    if (result != 0) [[unlikely]]
+      on_failure(*session, data, result);
   }
-  if (detach_pending()) [[unlikely]] detach_at_api_exit();
+  if (detach_pending()) [[unlikely]]
+    detach_at_api_exit();
 }
 
 }  // namespace
 
-// The frame address is the same for the same call path, and differs between paths: it goes into the context key.
+// The frame address is the same for the same call path, and differs between paths: it goes into the context
+// key.
 void subscriber_callback(void*, cupti::CallbackDomain domain, std::uint32_t cbid, const void* data) {
   if (data == nullptr || g_inert.load(std::memory_order_relaxed)) return;
   switch (domain) {
@@ -238,7 +251,8 @@ void subscriber_callback(void*, cupti::CallbackDomain domain, std::uint32_t cbid
     case cupti::kDomainState:
       if (cbid == cupti::kStateFatalError) g_lost.store(true, std::memory_order_relaxed);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

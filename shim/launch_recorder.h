@@ -5,12 +5,12 @@
 
 #include "cupti_types.h"
 
-// The subscriber's callback: one record per launch, copy, set, graph launch and host function, a stack for some of
-// them, one more record when the call failed; modules; CUPTI's end.
+// The subscriber's callback: one record per launch, copy, set, graph launch and host function, a stack for
+// some of them, one more record when the call failed; modules; CUPTI's end.
 namespace pillion::shim {
 
-// For cuptiSubscribe. Runs on whatever thread makes the CUDA call. An unsampled launch makes no system call, takes no
-// lock, allocates nothing and faults nowhere, except at a thread's first launch of a session.
+// For cuptiSubscribe. Runs on whatever thread makes the CUDA call. An unsampled launch makes no system call,
+// takes no lock, allocates nothing and faults nowhere, except at a thread's first launch of a session.
 void subscriber_callback(void* userdata, cupti::CallbackDomain domain, std::uint32_t cbid, const void* data);
 
 // Whether CUPTI has said that it met a fatal error and finalised itself.

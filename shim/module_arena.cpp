@@ -18,7 +18,8 @@ bool ModuleArena::open(pillion_region_header* region, std::uint64_t bytes) {
   if (slots == 0) return false;
   if (slots > kSlotsMax) slots = kSlotsMax;  // the rest is never used
   const std::uint64_t table = std::uint64_t{slots} * sizeof(pillion_module_slot);
-  if (header.rings_offset > bytes || table > bytes - header.rings_offset || header.rings_offset % 8 != 0) return false;
+  if (header.rings_offset > bytes || table > bytes - header.rings_offset || header.rings_offset % 8 != 0)
+    return false;
   if (header.data_offset > bytes) return false;
   auto* base = reinterpret_cast<std::uint8_t*>(region);
   slots_ = reinterpret_cast<pillion_module_slot*>(base + header.rings_offset);
@@ -33,7 +34,8 @@ bool ModuleArena::open(pillion_region_header* region, std::uint64_t bytes) {
 
 // Pairs with the sidecar's release store of EMPTY: its copy is done.
 bool ModuleArena::empty(std::uint32_t slot) const {
-  return std::atomic_ref<std::uint32_t>(slots_[slot].state).load(std::memory_order_acquire) == PILLION_SLOT_EMPTY;
+  return std::atomic_ref<std::uint32_t>(slots_[slot].state).load(std::memory_order_acquire) ==
+         PILLION_SLOT_EMPTY;
 }
 
 // First fit from next_offset_ on, once around; extents of filled slots are obstacles.

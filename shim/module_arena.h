@@ -8,14 +8,15 @@
 
 namespace pillion::shim {
 
-// The shim's end of the module arena of pillion_abi.h: takes an empty slot and a free piece of the data area, which
-// goes round, fills both and publishes. Of the shared memory only the slots' state words are read; places and sizes
-// are remembered here. Used by one thread at a time: the caller has a lock.
+// The shim's end of the module arena of pillion_abi.h: takes an empty slot and a free piece of the data area,
+// which goes round, fills both and publishes. Of the shared memory only the slots' state words are read;
+// places and sizes are remembered here. Used by one thread at a time: the caller has a lock.
 class ModuleArena {
  public:
   static constexpr std::uint32_t kSlotsMax = 1024;
 
-  // `region`: a checked header of kind ARENA in a mapping of `bytes`. False when the tables do not fit into it.
+  // `region`: a checked header of kind ARENA in a mapping of `bytes`. False when the tables do not fit into
+  // it.
   [[nodiscard]] bool open(pillion_region_header* region, std::uint64_t bytes);
   void close() { slots_ = nullptr; }
 

@@ -50,10 +50,17 @@ void ModuleStore::unlock() { lock_.store(0, std::memory_order_release); }
 void ModuleStore::on_resource(std::uint32_t cbid, const cupti::ResourceData* resource, std::uint32_t tid) {
   if (!open_.load(std::memory_order_relaxed) || resource->resource_descriptor == nullptr) return;
   switch (cbid) {
-    case cupti::kResourceModuleLoaded: store(PILLION_MODULE_LOADED, resource, tid); break;
-    case cupti::kResourceModuleProfiled: store(PILLION_MODULE_PROFILED, resource, tid); break;
-    case cupti::kResourceModuleUnloadStarting: store(PILLION_MODULE_UNLOADED, resource, tid); break;
-    default: break;
+    case cupti::kResourceModuleLoaded:
+      store(PILLION_MODULE_LOADED, resource, tid);
+      break;
+    case cupti::kResourceModuleProfiled:
+      store(PILLION_MODULE_PROFILED, resource, tid);
+      break;
+    case cupti::kResourceModuleUnloadStarting:
+      store(PILLION_MODULE_UNLOADED, resource, tid);
+      break;
+    default:
+      break;
   }
 }
 
@@ -92,7 +99,8 @@ void ModuleStore::store(std::uint32_t origin, const cupti::ResourceData* resourc
       news_.fetch_add(1, std::memory_order_relaxed);  // again while MODULE_PROFILED is on
       count(sinks_.counters, tid, &pillion_counters::modules_dropped);
       break;
-    case Outcome::closed: break;
+    case Outcome::closed:
+      break;
   }
 }
 

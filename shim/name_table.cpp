@@ -29,8 +29,8 @@ std::uint64_t hash_bytes(const char* text, std::size_t length) {
 
 bool NameTable::begin() {
   if (text_ == nullptr) {
-    void* memory = ::mmap(nullptr, kTextBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                          -1, 0);
+    void* memory = ::mmap(nullptr, kTextBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
     text_ = static_cast<char*>(memory);
   } else {

@@ -9,10 +9,10 @@
 
 namespace pillion::shim {
 
-// Kernel names, copied once per session and then known by a number, because CUPTI's strings go away with their buffer
-// and a 300-byte name in every record would cost three times the record. Bounded; takes no lock: two threads that meet
-// a new name at once may give it two ids, which the reader does not mind. Lives in static storage, its text in pages
-// that are touched as they fill.
+// Kernel names, copied once per session and then known by a number, because CUPTI's strings go away with
+// their buffer and a 300-byte name in every record would cost three times the record. Bounded; takes no lock:
+// two threads that meet a new name at once may give it two ids, which the reader does not mind. Lives in
+// static storage, its text in pages that are touched as they fill.
 class NameTable {
  public:
   static constexpr std::size_t kSlots = 16384;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc_maps.h"
 
-#include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <cerrno>
+#include <cstring>
 
 namespace pillion::shim {
 namespace {

@@ -41,8 +41,8 @@ class ProcMapsReader {
   char buffer_[4096 + 512];  // more than the longest line that the kernel gives: a path is cut at a page
 };
 
-// The mapping that holds `address`, by one PROCMAP_QUERY (Linux 6.11) or else by reading the file. False when there is
-// none or /proc cannot be read. `path` is filled only by the slow way. Any thread.
+// The mapping that holds `address`, by one PROCMAP_QUERY (Linux 6.11) or else by reading the file. False when
+// there is none or /proc cannot be read. `path` is filled only by the slow way. Any thread.
 [[nodiscard]] bool find_mapping(std::uint64_t address, ProcMapping* out);
 
 }  // namespace pillion::shim

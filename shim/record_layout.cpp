@@ -13,8 +13,9 @@ struct VersionedLayout {
   RecordLayout layout;
 };
 
-// Newest first. Sizes of CUpti_ActivityKernel5..10, Memcpy3..6, MemcpyPtoP2..4, Memset2..4, Overhead..3, Device3..5;
-// which version writes which struct is in NVIDIA's release notes, and for 18, 26, 28 and 130001 in recorded buffers.
+// Newest first. Sizes of CUpti_ActivityKernel5..10, Memcpy3..6, MemcpyPtoP2..4, Memset2..4, Overhead..3,
+// Device3..5; which version writes which struct is in NVIDIA's release notes, and for 18, 26, 28 and 130001
+// in recorded buffers.
 constexpr VersionedLayout kLayouts[] = {
     {130000, {216, 96, 96, 88, 56, 184}},  // CUDA 13.0
     {26, {208, 96, 96, 88, 56, 184}},      // 12.8
@@ -139,23 +140,48 @@ DecodeResult decode_record(const RecordLayout& layout, const std::uint8_t* recor
   std::memcpy(&kind, record, sizeof(kind));
   std::uint32_t size = 0;
   switch (kind) {
-    case cupti::kActivityConcurrentKernel: size = layout.kernel; break;
-    case cupti::kActivityMemcpy: size = layout.memcpy; break;
-    case cupti::kActivityMemcpy2: size = layout.peer_copy; break;
-    case cupti::kActivityMemset: size = layout.memset; break;
-    case cupti::kActivityOverhead: size = layout.overhead; break;
-    case cupti::kActivityDevice: size = layout.device; break;
-    default: return DecodeResult::unknown_kind;
+    case cupti::kActivityConcurrentKernel:
+      size = layout.kernel;
+      break;
+    case cupti::kActivityMemcpy:
+      size = layout.memcpy;
+      break;
+    case cupti::kActivityMemcpy2:
+      size = layout.peer_copy;
+      break;
+    case cupti::kActivityMemset:
+      size = layout.memset;
+      break;
+    case cupti::kActivityOverhead:
+      size = layout.overhead;
+      break;
+    case cupti::kActivityDevice:
+      size = layout.device;
+      break;
+    default:
+      return DecodeResult::unknown_kind;
   }
   if (available < size) return DecodeResult::too_short;
   const RecordView view(record, size);
   switch (kind) {
-    case cupti::kActivityConcurrentKernel: decode_kernel(view, out); break;
-    case cupti::kActivityMemcpy: decode_copy(view, false, out); break;
-    case cupti::kActivityMemcpy2: decode_copy(view, true, out); break;
-    case cupti::kActivityMemset: decode_set(view, out); break;
-    case cupti::kActivityOverhead: decode_overhead(view, out); break;
-    default: decode_device(view, out); break;
+    case cupti::kActivityConcurrentKernel:
+      decode_kernel(view, out);
+      break;
+    case cupti::kActivityMemcpy:
+      decode_copy(view, false, out);
+      break;
+    case cupti::kActivityMemcpy2:
+      decode_copy(view, true, out);
+      break;
+    case cupti::kActivityMemset:
+      decode_set(view, out);
+      break;
+    case cupti::kActivityOverhead:
+      decode_overhead(view, out);
+      break;
+    default:
+      decode_device(view, out);
+      break;
   }
   return DecodeResult::decoded;
 }

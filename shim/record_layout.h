@@ -6,13 +6,14 @@
 
 #include "abi/pillion_abi.h"
 
-// How the activity records of the *loaded* CUPTI library lie in memory, and their translation into wire records. The
-// structs grow with the versions and have been prefix-compatible since CUDA 11.0; so one set of offsets and one size
-// per version and kind are enough, and a field past the loaded version's size is not read.
+// How the activity records of the *loaded* CUPTI library lie in memory, and their translation into wire
+// records. The structs grow with the versions and have been prefix-compatible since CUDA 11.0; so one set of
+// offsets and one size per version and kind are enough, and a field past the loaded version's size is not
+// read.
 namespace pillion::shim {
 
-// Bytes of one record of each kind as the library of that API version (cuptiGetVersion) writes it. For a version newer
-// than all that are known, the newest known sizes: later structs only append.
+// Bytes of one record of each kind as the library of that API version (cuptiGetVersion) writes it. For a
+// version newer than all that are known, the newest known sizes: later structs only append.
 struct RecordLayout {
   std::uint32_t kernel;
   std::uint32_t memcpy;
@@ -43,7 +44,7 @@ enum class DecodeResult : std::uint8_t {
 };
 
 // `record` points to `available` readable bytes. Any thread; calls nothing, follows no pointer.
-[[nodiscard]] DecodeResult decode_record(const RecordLayout& layout, const std::uint8_t* record, std::size_t available,
-                                         DecodedRecord* out);
+[[nodiscard]] DecodeResult decode_record(const RecordLayout& layout, const std::uint8_t* record,
+                                         std::size_t available, DecodedRecord* out);
 
 }  // namespace pillion::shim

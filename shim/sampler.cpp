@@ -85,7 +85,8 @@ SampleDecision Sampler::decide(ThreadState& thread, std::uint64_t context_key) {
   decision.key_refused = decision.slot == nullptr;
   // The turn passes also when a first is taken: or a thread of ever new keys would never take a random one.
   const bool turn = random_turn(thread);
-  const std::uint64_t marks = decision.slot != nullptr ? decision.slot->load(std::memory_order_relaxed) : Keys::kMarkA;
+  const std::uint64_t marks =
+      decision.slot != nullptr ? decision.slot->load(std::memory_order_relaxed) : Keys::kMarkA;
   if ((marks & Keys::kMarkA) == 0) {
     if (affordable(true)) {
       decision.reason = SampleReason::first;

@@ -7,9 +7,10 @@
 #include "key_table.h"
 #include "thread_state.h"
 
-// Decides which launches carry a stack snapshot: the first of each context key, and of all launches one in N, with
-// random gaps in [N/2, 3N/2] per thread, so that kernels that alternate cannot starve each other. N follows the budget
-// at each tick; in between a token bucket holds it, of which new keys may use only the upper half.
+// Decides which launches carry a stack snapshot: the first of each context key, and of all launches one in N,
+// with random gaps in [N/2, 3N/2] per thread, so that kernels that alternate cannot starve each other. N
+// follows the budget at each tick; in between a token bucket holds it, of which new keys may use only the
+// upper half.
 namespace pillion::shim {
 
 struct SamplerBudget {
@@ -20,15 +21,15 @@ struct SamplerBudget {
 
 enum class SampleReason : std::uint8_t {
   none,
-  first,          // nobody has a stack for this key yet
+  first,  // nobody has a stack for this key yet
   random,
   refused_first,  // would have been a first, but the budget has none left; told once per key
 };
 
 struct SampleDecision {
   SampleReason reason;
-  bool key_refused;  // the key table is full: the key is treated as an old one
-  bool key_new;      // seen for the first time
+  bool key_refused;                  // the key table is full: the key is treated as an old one
+  bool key_new;                      // seen for the first time
   std::atomic<std::uint64_t>* slot;  // for sampled(), null when there is none
 };
 

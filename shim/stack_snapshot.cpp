@@ -32,10 +32,11 @@ void copy_own(const Reservation& room, std::uint64_t from, std::uint64_t bytes) 
 
 }  // namespace
 
-std::uint64_t copy_fault_safe(std::uint32_t tid, const Reservation& room, std::uint64_t offset, std::uint64_t from,
-                              std::uint64_t wanted) {
+std::uint64_t copy_fault_safe(std::uint32_t tid, const Reservation& room, std::uint64_t offset,
+                              std::uint64_t from, std::uint64_t wanted) {
   if (wanted > kForeignMax) wanted = kForeignMax;
-  // One remote piece per page: what cannot be read ends the transfer between two pieces (process_vm_readv(2)).
+  // One remote piece per page: what cannot be read ends the transfer between two pieces
+  // (process_vm_readv(2)).
   iovec remote[kForeignPieces];
   std::uint64_t pieces = 0;
   for (std::uint64_t at = 0; at < wanted; ++pieces) {
@@ -58,7 +59,8 @@ std::uint64_t copy_fault_safe(std::uint32_t tid, const Reservation& room, std::u
   return got > 0 ? static_cast<std::uint64_t>(got) & ~std::uint64_t{7} : 0;
 }
 
-[[gnu::noinline]] SnapshotResult take_snapshot(RingSet& stacks, ThreadState& thread, const SnapshotSubject& subject) {
+[[gnu::noinline]] SnapshotResult take_snapshot(RingSet& stacks, ThreadState& thread,
+                                               const SnapshotSubject& subject) {
   pillion_snapshot header{};
   arch::capture_registers(header.registers);
   const std::uint64_t start = header.registers[PILLION_REG_RSP] & ~(arch::kStackAlignment - 1);

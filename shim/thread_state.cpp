@@ -9,8 +9,8 @@
 namespace pillion::shim {
 namespace {
 
-// Enough for a main stack that grows to 8 MiB in steps and for some fibers; then every look costs a system call for
-// nothing, and the fault-safe copy does as well.
+// Enough for a main stack that grows to 8 MiB in steps and for some fibers; then every look costs a system
+// call for nothing, and the fault-safe copy does as well.
 constexpr std::uint8_t kBoundsSearchesMax = 32;
 
 void search_bounds(ThreadState& thread, std::uint64_t sp) {
