@@ -10,12 +10,17 @@ namespace pillion::shim {
 class BoundedText {
  public:
   template <std::size_t N>
-  explicit BoundedText(char (&array)[N]) : text_(array), capacity_(N) {
-    text_[0] = '\0';
-  }
+  explicit BoundedText(char (&array)[N]) : BoundedText(array, N) {}
+  BoundedText(char* array, std::size_t capacity) : text_(array), capacity_(capacity) { text_[0] = '\0'; }
 
   BoundedText& add(const char* text) {
     while (*text != '\0' && length_ + 1 < capacity_) text_[length_++] = *text++;
+    text_[length_] = '\0';
+    return *this;
+  }
+
+  BoundedText& add(const char* text, std::size_t bytes) {
+    while (bytes-- > 0 && length_ + 1 < capacity_) text_[length_++] = *text++;
     text_[length_] = '\0';
     return *this;
   }

@@ -152,8 +152,8 @@ using ActivityGetNextRecord = Result (*)(std::uint8_t* buffer, std::size_t valid
 using ActivityGetNumDroppedRecords = Result (*)(void* context, std::uint32_t stream, std::size_t* dropped);
 using ActivitySetAttribute = Result (*)(ActivityAttribute attribute, std::size_t* value_size, void* value);
 using SetThreadIdType = Result (*)(ThreadIdType type);
+using GetTimestamp = Result (*)(std::uint64_t* timestamp);
 using GetContextId = Result (*)(void* context, std::uint32_t* id);
-using GetCubinCrc = Result (*)(void* params);
 using Finalize = Result (*)();
 
 }  // namespace pillion::cupti

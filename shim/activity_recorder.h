@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "capture_session.h"
+
+// Activity records: the buffers CUPTI asks for and hands back, decoded at once and pushed into the events
+// rings.
+namespace pillion::shim {
+
+// For cuptiActivityRegisterCallbacks. Any thread, also one of CUPTI's own.
+void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records);
+void buffer_completed(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,
+                      std::size_t valid_size);
+
+// For cuptiActivityRegisterTimestampCallback: CLOCK_MONOTONIC.
+std::uint64_t activity_timestamp();
+
+// Capture thread, before g_session is set. False without memory, or while a completion of an earlier session
+// is still going on.
+[[nodiscard]] bool activity_begin(std::uint32_t api_version);
+
+// Capture thread: sends names and devices that found no room.
+void activity_retry(CaptureSession& session, std::uint32_t tid);
+
+// Capture thread, after g_session was taken away: returns when no completion touches that session any more,
+// false when one takes more than `wait_ms`.
+bool activity_quiesce(std::uint32_t wait_ms);
+
+// Capture thread, after the session: returns the buffers' memory. `finalized`: CUPTI has forgotten all of
+// them.
+void activity_end(bool finalized);
+
+}  // namespace pillion::shim

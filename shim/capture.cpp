@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capture.h"
+
+#include "activity_recorder.h"
+#include "arming.h"
+#include "bounded_text.h"
+#include "capture_session.h"
+#include "cuda_driver.h"
+#include "detach.h"
+#include "graph_threads.h"
+#include "launch_recorder.h"
+#include "system_calls.h"
+#include "thread_state.h"
+
+namespace pillion::shim {
+
+std::atomic<CaptureSession*> g_session{nullptr};
+std::atomic<bool> g_inert{false};
+constinit Sampler g_sampler{};
+constinit ModuleStore g_modules{};
+
+namespace {
+
+constexpr std::uint32_t kSessionsInTurn = 4;
+constexpr std::uint32_t kStackBytesDefault = 192 * 1024;
+constexpr std::uint32_t kStackBytesMin = 4096;
+constexpr std::uint32_t kStackBytesMax = 1024 * 1024;
+
+// Our registration is taken for lost when so many launches in so long brought no single record. A queue on
+// the GPU holds about a thousand, so a long kernel does not look like that.
+constexpr std::uint64_t kSilentLaunches = 8192;
+constexpr std::uint64_t kSilentNs = 3'000'000'000;
+
+// Capture thread alone.
+struct Recording {
+  CaptureSession* session;
+  const CuptiApi* api;
+  Subscription subscription;
+  bool profiled_on;
+  bool clobbered;
+  std::uint64_t last_tick_ns;
+  std::uint64_t launches_seen;
+  // Since the last record that came:
+  std::uint64_t executions_seen;
+  std::uint64_t silent_since_ns;
+  std::uint64_t silent_launches;
+};
+
+constinit CaptureSession g_sessions[kSessionsInTurn]{};
+std::uint32_t g_armings = 0;
+constinit Recording g_recording{};
+
+std::uint64_t sum(const pillion_counters* shards, std::uint64_t pillion_counters::*field) {
+  std::uint64_t total = 0;
+  for (std::uint32_t shard = 0; shard < kCounterShards; ++shard) {
+    // Threads add while this reads; atomic_ref wants an object that is not const.
+    auto& word = const_cast<std::uint64_t&>(shards[shard].*field);
+    total += std::atomic_ref<std::uint64_t>(word).load(std::memory_order_relaxed);
+  }
+  return total;
+}
+
+std::uint32_t clamp_stack_bytes(std::uint32_t wanted) {
+  if (wanted == 0) return kStackBytesDefault;
+  if (wanted < kStackBytesMin) return kStackBytesMin;
+  if (wanted > kStackBytesMax) return kStackBytesMax;
+  return wanted & ~15u;
+}
+
+CaptureSession* prepare_session(const CaptureRequest& request, const CuptiApi* api) {
+  if (++g_armings == 0) ++g_armings;
+  CaptureSession* session = &g_sessions[g_armings % kSessionsInTurn];
+  session->events = request.events;
+  session->stacks = request.stacks;
+  session->counters = request.counters;
+  session->api = api;
+  session->kinds = request.kinds;
+  session->stack_bytes_max = clamp_stack_bytes(request.stack_bytes_max);
+  session->stacks_wanted = (request.kinds & PILLION_KIND_STACKS) != 0 && request.sample_permyriad != 0 &&
+                           request.sample_mib_per_s != 0;
+  session->tick.store(1, std::memory_order_relaxed);
+  session->threads_this_tick.store(0, std::memory_order_relaxed);
+  session->executions.store(0, std::memory_order_relaxed);
+  session->number.store(g_armings, std::memory_order_relaxed);
+  return session;
+}
+
+bool prepare_memory(const CaptureRequest& request, const CuptiApi& api, pillion_refused* refused) {
+  const char* problem = nullptr;
+  if (!activity_begin(api.version)) {
+    problem = "no memory for activity buffers, or a completion of the last session still goes on";
+  } else if (!g_modules.begin(request.arena, request.arena_bytes, {request.counters, api.context_id})) {
+    problem = "arena: its tables do not lie within it";
+  }
+  if (problem == nullptr) return true;
+  refused->reason = PILLION_REFUSAL_MEMORY;
+  BoundedText(refused->text).add(problem);
+  return false;
+}
+
+// Takes the session away from the callbacks. Afterwards none of them touches what the request lent.
+void end_session(CaptureSession* session) {
+  g_session.store(nullptr, std::memory_order_seq_cst);
+  session->number.store(0, std::memory_order_relaxed);
+  (void)activity_quiesce(2000);
+  g_modules.end();
+}
+
+void fill_armed(const CaptureRequest& request, const Recording& recording, pillion_armed* armed) {
+  armed->generation = request.generation;
+  armed->kinds = recording.subscription.in_force;
+  if (recording.session->stacks_wanted) armed->kinds |= PILLION_KIND_STACKS;
+  armed->sample_permyriad = request.sample_permyriad;
+  armed->sample_mib_per_s = request.sample_mib_per_s;
+  armed->stack_bytes_max = recording.session->stack_bytes_max;
+  armed->driver_version = cuda_driver_version();
+  armed->cupti_version = recording.api->version;
+  BoundedText(armed->cupti_path).add(recording.api->path);
+  armed->armed_ns = monotonic_ns();
+}
+
+void adapt_sampler(Recording& recording, std::uint64_t now) {
+  CaptureSession& session = *recording.session;
+  const std::uint64_t launches = sum(session.counters, &pillion_counters::launches);
+  const std::uint32_t threads = session.threads_this_tick.exchange(0, std::memory_order_relaxed);
+  g_sampler.tick({now - recording.last_tick_ns, launches - recording.launches_seen, threads});
+  recording.silent_launches += launches - recording.launches_seen;
+  recording.launches_seen = launches;
+  recording.last_tick_ns = now;
+  // 0 is what a thread that never launched has.
+  std::uint32_t tick = session.tick.load(std::memory_order_relaxed) + 1;
+  session.tick.store(tick != 0 ? tick : 1, std::memory_order_relaxed);
+  set_gauge(session.counters, &pillion_counters::launching_threads, threads);
+  set_gauge(session.counters, &pillion_counters::sample_interval, g_sampler.interval());
+}
+
+// Whether launches flow and nothing comes back: another client has put its buffer callbacks in the place of
+// ours.
+bool registration_lost(Recording& recording, std::uint64_t now) {
+  constexpr std::uint32_t kExecutions = PILLION_KIND_KERNEL;
+  if ((recording.subscription.in_force & kExecutions) == 0) return false;
+  const std::uint64_t executions = recording.session->executions.load(std::memory_order_relaxed);
+  if (executions != recording.executions_seen) {
+    recording.executions_seen = executions;
+    recording.silent_since_ns = now;
+    recording.silent_launches = 0;
+    return false;
+  }
+  return recording.silent_launches >= kSilentLaunches && now - recording.silent_since_ns >= kSilentNs;
+}
+
+}  // namespace
+
+bool capture_arm(const CaptureRequest& request, pillion_armed* armed, pillion_refused* refused) {
+  *refused = {};
+  refused->generation = request.generation;
+  if (g_inert.load(std::memory_order_relaxed)) {
+    refused->reason = PILLION_REFUSAL_INERT;
+    BoundedText(refused->text).add("a forked child does not record");
+    return false;
+  }
+  const CuptiApi* api = cupti_load(cuda_driver_version(), refused);
+  if (api == nullptr) return false;
+  Recording recording{};
+  recording.api = api;
+  if (!subscribe_cupti(*api, &recording.subscription, refused)) return false;
+  if (!prepare_memory(request, *api, refused)) {
+    (void)api->unsubscribe(recording.subscription.subscriber);
+    return false;
+  }
+  g_sampler.begin({request.sample_permyriad, request.sample_mib_per_s, request.stack_bytes_max});
+  forget_graph_threads();
+  forget_cupti_loss();
+  recording.session = prepare_session(request, api);
+  recording.last_tick_ns = recording.silent_since_ns = monotonic_ns();
+  recording.profiled_on = (request.kinds & PILLION_KIND_MODULES) != 0;
+  // Pairs with the acquire in the callbacks, which may come from the next call on.
+  g_session.store(recording.session, std::memory_order_seq_cst);
+  if (!enable_recording(*api, request.kinds, &recording.subscription, refused)) {
+    end_session(recording.session);
+    activity_end(false);
+    return false;
+  }
+  g_recording = recording;
+  *armed = {};
+  fill_armed(request, recording, armed);
+  return true;
+}
+
+bool capture_tick(std::uint32_t* reason) {
+  Recording& recording = g_recording;
+  if (cupti_is_lost()) {
+    *reason = PILLION_DISARM_CUPTI_FATAL;
+    return false;
+  }
+  (void)recording.api->flush_all(cupti::kFlushComplete);
+  const std::uint64_t now = monotonic_ns();
+  adapt_sampler(recording, now);
+  activity_retry(*recording.session, own_tid());
+  if ((recording.session->kinds & PILLION_KIND_MODULES) != 0) {
+    const bool wanted = g_modules.profiled_wanted();
+    if (wanted != recording.profiled_on)
+      enable_module_profiled(*recording.api, recording.subscription, wanted);
+    recording.profiled_on = wanted;
+  }
+  if (registration_lost(recording, now)) {
+    recording.clobbered = true;
+    *reason = PILLION_DISARM_CLOBBERED;
+    return false;
+  }
+  return true;
+}
+
+std::uint32_t capture_flush(bool forced) {
+  if (cupti_is_lost()) return cupti::kErrorNotInitialized;
+  const cupti::Result result =
+      g_recording.api->flush_all(forced ? cupti::kFlushForced : cupti::kFlushComplete);
+  activity_retry(*g_recording.session, own_tid());
+  return result;
+}
+
+std::uint32_t capture_disarm(bool finalize, std::uint32_t may_wait_ms) {
+  Recording& recording = g_recording;
+  end_session(recording.session);
+  std::uint32_t residue = PILLION_RESIDUE_FINALIZED;  // what CUPTI does itself when it meets a fatal error
+  if (!cupti_is_lost()) {
+    // The kinds belong to whoever has taken the registration.
+    const std::uint32_t kinds = recording.clobbered ? 0 : recording.subscription.kind_count;
+    residue = detach({recording.api, recording.subscription.subscriber, recording.subscription.kinds, kinds},
+                     finalize && !recording.clobbered, may_wait_ms);
+  }
+  activity_end(residue == PILLION_RESIDUE_FINALIZED);
+  recording.session = nullptr;
+  return residue;
+}
+
+bool capture_context_exists() { return cuda_context_exists(); }
+
+std::uint32_t capture_driver_version() { return cuda_driver_version(); }
+
+std::uint32_t capture_cupti_version() {
+  const CuptiApi* api = cupti_loaded();
+  return api != nullptr ? api->version : 0;
+}
+
+const char* capture_cupti_path() {
+  const CuptiApi* api = cupti_loaded();
+  return api != nullptr ? api->path : "";
+}
+
+void capture_after_fork_in_child() {
+  g_inert.store(true, std::memory_order_relaxed);
+  g_session.store(nullptr, std::memory_order_relaxed);
+  g_detach.store(DetachState::idle, std::memory_order_relaxed);
+}
+
+}  // namespace pillion::shim

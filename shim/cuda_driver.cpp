@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_driver.h"
+
+#include <dlfcn.h>
+
+#include "proc_maps.h"
+
+namespace pillion::shim {
+namespace {
+
+constexpr int kDevicesMax = 64;
+
+using DriverGetVersion = int (*)(int* version);
+using DeviceGetCount = int (*)(int* count);
+using PrimaryCtxGetState = int (*)(int device, unsigned* flags, int* active);
+
+// A driver linked into the global scope (or a double) comes first, else the one that was dlopen'd privately,
+// as the CUDA runtime does.
+template <typename Function>
+Function driver_symbol(const char* name) {
+  void* symbol = dlsym(RTLD_DEFAULT, name);
+  if (symbol == nullptr) {
+    void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (library != nullptr) symbol = dlsym(library, name);
+    // The reference stays: one more, on a library that never leaves.
+  }
+  return reinterpret_cast<Function>(symbol);
+}
+
+bool primary_context_active() {
+  const auto device_count = driver_symbol<DeviceGetCount>("cuDeviceGetCount");
+  const auto primary_state = driver_symbol<PrimaryCtxGetState>("cuDevicePrimaryCtxGetState");
+  if (device_count == nullptr || primary_state == nullptr) return false;
+  int count = 0;
+  if (device_count(&count) != 0) return false;
+  for (int device = 0; device < count && device < kDevicesMax; ++device) {
+    unsigned flags = 0;
+    int active = 0;
+    if (primary_state(device, &flags, &active) == 0 && active != 0) return true;
+  }
+  return false;
+}
+
+// Contexts of cuCtxCreate are visible only from the threads they are current on. Any context maps its
+// device's doorbells and queues, though, and cuInit alone maps no device, so a mapping of /dev/nvidia<digit>
+// is the sign.
+bool device_mapped() {
+  ProcMapsReader maps;
+  ProcMapping mapping;
+  while (maps.next(&mapping)) {
+    if (mapping.names_nvidia_device()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::uint32_t cuda_driver_version() {
+  const auto get_version = driver_symbol<DriverGetVersion>("cuDriverGetVersion");
+  int version = 0;
+  if (get_version == nullptr || get_version(&version) != 0 || version < 0) return 0;
+  return static_cast<std::uint32_t>(version);
+}
+
+bool cuda_context_exists() { return primary_context_active() || device_mapped(); }
+
+}  // namespace pillion::shim

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch_recorder.h"
+
+#include <sys/prctl.h>
+
+#include <array>
+
+#include "capture_session.h"
+#include "detach.h"
+#include "driver_cbids.h"
+#include "graph_threads.h"
+#include "stack_snapshot.h"
+#include "system_calls.h"
+#include "thread_state.h"
+
+namespace pillion::shim {
+namespace {
+
+std::atomic<bool> g_lost{false};
+
+// One handler in so many is timed, and stands for all of them.
+constexpr std::uint32_t kTimedEvery = 64;
+// What a preempted handler took is not ours; it would count 64 times.
+constexpr std::uint64_t kTimedMaxNs = 20'000;
+
+struct CbidEntry {
+  std::uint8_t kind;  // enum pillion_launch_kind; 0: not ours
+  std::uint8_t handle_offset;
+};
+
+constexpr std::array<CbidEntry, kDriverCbidLimit> make_cbid_table() {
+  std::array<CbidEntry, kDriverCbidLimit> table{};
+  for (const DriverCbid& entry : kDriverCbids) table[entry.cbid] = {entry.kind, entry.handle_offset};
+  return table;
+}
+
+constexpr auto kCbidTable = make_cbid_table();
+
+// Marks the thread as inside, so that a launch made by a signal handler on top of ours is not recorded but
+// counted.
+class InsideGuard {
+ public:
+  explicit InsideGuard(ThreadState& thread) : thread_(thread) { thread_.inside = 1; }
+  ~InsideGuard() { thread_.inside = 0; }
+  InsideGuard(const InsideGuard&) = delete;
+  InsideGuard& operator=(const InsideGuard&) = delete;
+
+ private:
+  ThreadState& thread_;
+};
+
+// Publishes a record only while its session is the current one. Decided inside the ring's lock, so that a
+// thread that was preempted here for a whole session cannot write into the next one.
+PushResult push(CaptureSession& session, std::uint32_t number, std::uint32_t tid, const void* record,
+                std::uint32_t size) {
+  Reservation room;
+  const PushResult reserved = session.events->reserve(tid, size, &room);
+  if (reserved != PushResult::ok) return reserved;
+  if (session.number.load(std::memory_order_relaxed) != number) {
+    session.events->abort(room);
+    return PushResult::closed;
+  }
+  room.write(0, record, size);
+  session.events->commit(room, size);
+  return PushResult::ok;
+}
+
+// The thread's first launch of this session.
+[[gnu::noinline, gnu::cold]] void announce_thread(CaptureSession& session, std::uint32_t number,
+                                                  ThreadState& thread, std::uint64_t sp) {
+  begin_thread(thread, sp);
+  pillion_thread record{};
+  record.header = {PILLION_RECORD_THREAD, 0, sizeof(record)};
+  record.tid = thread.tid;
+  record.stack_low = thread.stack_low;
+  record.stack_high = thread.stack_high;
+  ::prctl(PR_GET_NAME, record.comm);
+  const PushResult result = push(session, number, thread.tid, &record, sizeof(record));
+  if (result == PushResult::ok) {
+    thread.session = number;  // else the next launch tries again
+  } else {
+    count_drop(session, thread.tid, result,
+               {&pillion_counters::other_dropped, &pillion_counters::other_dropped});
+  }
+}
+
+// Takes the snapshot that was decided on. True when it was published.
+[[gnu::noinline]] bool snapshot_launch(CaptureSession& session, ThreadState& thread,
+                                       const pillion_launch& launch, std::uint32_t number,
+                                       const SampleDecision& decision) {
+  const std::uint64_t begun = monotonic_ns();
+  const SnapshotResult result = take_snapshot(*session.stacks, thread,
+                                              {launch.correlation, launch.time_ns, launch.context_key, number,
+                                               session.stack_bytes_max, &session.number});
+  const std::uint64_t took = monotonic_ns() - begun;
+  count_drop(session, thread.tid, result.push,
+             {&pillion_counters::snapshots_dropped_busy, &pillion_counters::snapshots_dropped_full});
+  if (result.push != PushResult::ok) return false;
+  g_sampler.sampled(decision, took, result.bytes);
+  count(session.counters, thread.tid, &pillion_counters::snapshots);
+  count(session.counters, thread.tid, &pillion_counters::snapshot_ns, took);
+  if ((result.flags & PILLION_SNAPSHOT_TRUNCATED) != 0) {
+    count(session.counters, thread.tid, &pillion_counters::snapshots_truncated);
+  }
+  if ((result.flags & PILLION_SNAPSHOT_FOREIGN) != 0) {
+    count(session.counters, thread.tid, &pillion_counters::snapshots_foreign);
+  }
+  if ((result.flags & PILLION_SNAPSHOT_FAULTED) != 0) {
+    count(session.counters, thread.tid, &pillion_counters::snapshots_faulted);
+  }
+  return true;
+}
+
+// What a new or refused key asks for besides its launch record.
+[[gnu::noinline, gnu::cold]] void note_key(CaptureSession& session, const ThreadState& thread,
+                                           const pillion_launch& launch, const SampleDecision& decision) {
+  if (decision.key_refused) count(session.counters, thread.tid, &pillion_counters::sampler_refused_keys);
+  if (decision.reason == SampleReason::refused_first) {
+    count(session.counters, thread.tid, &pillion_counters::sampler_refused_budget);
+  }
+  // A function that was not seen before comes with a key that was not.
+  if (launch.kind == PILLION_LAUNCH_KERNEL) g_modules.saw_function(launch.function);
+}
+
+// True when a snapshot of this launch was published.
+bool sample(CaptureSession& session, std::uint32_t number, ThreadState& thread,
+            const pillion_launch& launch) {
+  if (!session.stacks_wanted) {
+    if (launch.kind == PILLION_LAUNCH_KERNEL) g_modules.saw_function(launch.function);
+    return false;
+  }
+  const SampleDecision decision = g_sampler.decide(thread, launch.context_key);
+  if (decision.key_new || decision.key_refused || decision.reason == SampleReason::refused_first)
+      [[unlikely]] {
+    note_key(session, thread, launch, decision);
+  }
+  if (decision.reason != SampleReason::first && decision.reason != SampleReason::random) [[likely]]
+    return false;
+  return snapshot_launch(session, thread, launch, number, decision);
+}
+
+void account_handler(CaptureSession& session, ThreadState& thread, std::uint64_t begun, bool sampled) {
+  if (sampled) {
+    count(session.counters, thread.tid, &pillion_counters::handler_ns, monotonic_ns() - begun);
+    count(session.counters, thread.tid, &pillion_counters::handler_calls);
+    return;
+  }
+  if ((++thread.calls & (kTimedEvery - 1)) != 0) return;
+  const std::uint64_t took = monotonic_ns() - begun;
+  if (took < kTimedMaxNs)
+    count(session.counters, thread.tid, &pillion_counters::handler_ns, took * kTimedEvery);
+  count(session.counters, thread.tid, &pillion_counters::handler_calls, kTimedEvery);
+}
+
+void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::CallbackData& data,
+              std::uint64_t sp) {
+  ThreadState& thread = t_thread;
+  const CbidEntry entry = kCbidTable[cbid];
+  if (thread.inside != 0) {
+    count(session.counters, thread.tid, &pillion_counters::launches);
+    count(session.counters, thread.tid, &pillion_counters::launches_dropped_busy);
+    return;
+  }
+  const InsideGuard guard(thread);
+  const std::uint32_t number = session.number.load(std::memory_order_relaxed);
+  if (number == 0) return;  // it has just ended
+  pillion_launch launch;
+  launch.header = {PILLION_RECORD_LAUNCH, 0, sizeof(launch)};
+  launch.time_ns = monotonic_ns();
+  if (thread.session != number) [[unlikely]]
+    announce_thread(session, number, thread, sp);
+  launch.correlation = data.correlation_id;
+  launch.tid = thread.tid;
+  launch.function = 0;
+  if (entry.handle_offset != kNoHandle && data.function_params != nullptr) {
+    __builtin_memcpy(&launch.function,
+                     static_cast<const std::uint8_t*>(data.function_params) + entry.handle_offset,
+                     sizeof(launch.function));
+  }
+  launch.context_key = context_key(thread.tid, sp, launch.function != 0 ? launch.function : cbid);
+  launch.cbid = cbid;
+  launch.kind = entry.kind;
+  launch.flags = 0;
+  const std::uint32_t tick = session.tick.load(std::memory_order_relaxed);
+  if (thread.tick != tick) [[unlikely]] {
+    thread.tick = tick;
+    session.threads_this_tick.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (entry.kind == PILLION_LAUNCH_GRAPH) note_graph_launch(thread, number, launch.time_ns);
+  const bool sampled = sample(session, number, thread, launch);
+  if (sampled) launch.flags = PILLION_LAUNCH_SNAPSHOT;
+  const PushResult result = push(session, number, thread.tid, &launch, sizeof(launch));
+  if (result != PushResult::closed) count(session.counters, thread.tid, &pillion_counters::launches);
+  if (result != PushResult::ok) [[unlikely]] {
+    count_drop(session, thread.tid, result,
+               {&pillion_counters::launches_dropped_busy, &pillion_counters::launches_dropped_full});
+  }
+  account_handler(session, thread, launch.time_ns, sampled);
+}
+
+// A call that failed put nothing on the GPU: without this its launch would wait for an execution for ever.
+[[gnu::noinline, gnu::cold]] void on_failure(CaptureSession& session, const cupti::CallbackData& data,
+                                             std::uint32_t result) {
+  ThreadState& thread = t_thread;
+  if (thread.inside != 0) return;
+  const InsideGuard guard(thread);
+  const std::uint32_t tid = own_tid();
+  const pillion_launch_failed record{
+      {PILLION_RECORD_LAUNCH_FAILED, 0, sizeof(record)}, data.correlation_id, result};
+  count(session.counters, tid, &pillion_counters::launches_failed);
+  const PushResult pushed =
+      push(session, session.number.load(std::memory_order_relaxed), tid, &record, sizeof(record));
+  count_drop(session, tid, pushed, {&pillion_counters::other_dropped, &pillion_counters::other_dropped});
+}
+
+void on_driver_call(std::uint32_t cbid, const cupti::CallbackData& data, std::uint64_t sp) {
+  // Pairs with the release store that begins a session: its fields are there.
+  CaptureSession* session = g_session.load(std::memory_order_acquire);
+  if (data.callback_site == cupti::kApiEnter) {
+    if (session != nullptr && cbid < kDriverCbidLimit && kCbidTable[cbid].kind != 0) {
+      on_enter(*session, cbid, data, sp);
+    }
+    return;
+  }
+  if (session != nullptr && data.function_return_value != nullptr) {
+    std::uint32_t result = 0;
+    __builtin_memcpy(&result, data.function_return_value, sizeof(result));
+    if (result != 0) [[unlikely]]
+      on_failure(*session, data, result);
+  }
+  if (detach_pending()) [[unlikely]]
+    detach_at_api_exit();
+}
+
+}  // namespace
+
+// The frame address is the same for the same call path, and differs between paths: it goes into the context
+// key.
+void subscriber_callback(void*, cupti::CallbackDomain domain, std::uint32_t cbid, const void* data) {
+  if (data == nullptr || g_inert.load(std::memory_order_relaxed)) return;
+  switch (domain) {
+    case cupti::kDomainDriverApi:
+      on_driver_call(cbid, *static_cast<const cupti::CallbackData*>(data),
+                     reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)));
+      break;
+    case cupti::kDomainResource:
+      if (g_session.load(std::memory_order_acquire) != nullptr) {
+        g_modules.on_resource(cbid, static_cast<const cupti::ResourceData*>(data), own_tid());
+      }
+      break;
+    case cupti::kDomainState:
+      if (cbid == cupti::kStateFatalError) g_lost.store(true, std::memory_order_relaxed);
+      break;
+    default:
+      break;
+  }
+}
+
+bool cupti_is_lost() { return g_lost.load(std::memory_order_relaxed); }
+
+void forget_cupti_loss() { g_lost.store(false, std::memory_order_relaxed); }
+
+}  // namespace pillion::shim
