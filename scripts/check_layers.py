@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Rejects includes and links across layers. The rules are the table below; everything else follows from it.
 

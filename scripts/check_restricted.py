@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks manifests against the `restricted` Pod Security level, which includes `baseline`.
 

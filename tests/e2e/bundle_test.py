@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Does the bundle run on a machine that has nothing but glibc? Looked at file by file, then started in the root of a
 minimal Debian.

@@ -46,11 +46,11 @@ def ensure_cuda(podman, build):
     build_image(podman, CUDA, [], {target: library})
 
 
-def build_pillion(podman, source, arguments):
+def build_pillion(podman, source, arguments, tag=PILLION):
     """The shipped Dockerfile, unchanged. `arguments`: its build arguments."""
     flags = [flag for name, value in arguments.items() for flag in ("--build-arg", f"{name}={value}")]
     podman.run(
-        "build", "--network", "host", "--pull=never", *flags, "--tag", PILLION, source, timeout=1500, capture=False
+        "build", "--network", "host", "--pull=never", *flags, "--tag", tag, source, timeout=1500, capture=False
     )  # fmt: skip
 
 

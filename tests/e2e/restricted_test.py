@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Each rule of the `restricted` check, broken once in the manifest that we ship: the check must say so, and nothing
 else. The shipped manifest itself must pass."""

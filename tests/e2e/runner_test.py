@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Does the pod runner keep Kubernetes' rules? Pods of shell scripts on a bare Debian; nothing of Pillion in them."""
 
