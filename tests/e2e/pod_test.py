@@ -94,7 +94,7 @@ class PodTest(unittest.TestCase):
         for name, user in (("pillion", context.get("runAsUser", 65532)), ("app", context.get("runAsUser", 0))):
             pid = self.podman.output("inspect", "--format", "{{.State.Pid}}", self.pod.container(name).instance())
             with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-                status = dict(line.strip().split(":\t", 1) for line in file if ":\t" in line)
+                status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
             with self.subTest(container=name):
                 self.assertEqual(status["Uid"].split()[0], str(user))
                 if name == "pillion" or NAME == "pod-restricted":
