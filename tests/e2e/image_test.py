@@ -9,6 +9,7 @@
 import os
 import re
 import sys
+import tempfile
 import unittest
 
 import images
@@ -71,10 +72,8 @@ class ImageTest(unittest.TestCase):
         self.assertIn("pillion", done.stdout)
 
     def test_install_copies_the_shim_and_cupti(self):
-        with self.subTest("as any user, into a folder that is open to all"):
-            target = os.path.join(BUILD, "e2e", "installed")
-            os.makedirs(target, exist_ok=True)
-            os.chmod(target, 0o777)
+        with tempfile.TemporaryDirectory() as target:
+            os.chmod(target, 0o777)  # an emptyDir; the user is anybody
             self.podman.run(
                 "run", "--rm", "--pull=never", "--network", "none", "--read-only", "--read-only-tmpfs=false",
                 "--cap-drop", "ALL", "--user", "12345", "--volume", f"{target}:/opt/pillion", images.PILLION,
