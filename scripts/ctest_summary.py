@@ -42,7 +42,8 @@ def judge(path, patterns):
             passed += 1
         elif status == "disabled" or case.find("skipped") is not None:
             allowed = any(re.fullmatch(pattern, name) for pattern in patterns)
-            print(f"{'skipped' if allowed else 'UNEXPECTED SKIP'}: {name}")
+            why = case.find("skipped").get("message", "") if case.find("skipped") is not None else ""
+            print(f"{'skipped' if allowed else 'NOT RUN, AND THAT WAS NOT EXPECTED'}: {name} {why}".rstrip())
             skipped, failed = (skipped + 1, failed) if allowed else (skipped, failed + 1)
         else:
             print(f"FAILED: {name} ({status})")

@@ -52,6 +52,8 @@ def build_pillion(podman, source, arguments, tag=PILLION):
     podman.run(
         "build", "--network", "host", "--pull=never", *flags, "--tag", tag, source, timeout=1500, capture=False
     )  # fmt: skip
+    # Layers of earlier builds, which nothing refers to any more.
+    podman.run("image", "prune", "--force")
 
 
 def build_workload(podman, build, entrypoint):

@@ -21,6 +21,9 @@ STORAGE_CONF = """
 driver = "overlay"
 graphroot = "{root}/graph"
 runroot = "{root}/run"
+# Else the folder stays mounted on itself, and `rm -r build` fails.
+[storage.options.overlay]
+skip_mount_home = "true"
 """
 
 
