@@ -52,6 +52,7 @@ class Podman:
         done = subprocess.run(
             ["podman", *arguments],
             env=self.environment,
+            cwd=self.root,  # conmon writes a file `oom` to where it was started
             text=True,
             timeout=timeout,
             stdin=subprocess.DEVNULL,
