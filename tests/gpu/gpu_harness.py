@@ -91,6 +91,12 @@ def built(name, source, *flags):
     return out
 
 
+def stack_endings(quality):
+    """Stacks by how they ended, without the zeros."""
+    prefix = "stacks_ending_"
+    return {key[len(prefix):]: value for key, value in quality.items() if key.startswith(prefix) and value}
+
+
 def median(values):
     return statistics.median(values)
 

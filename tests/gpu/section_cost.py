@@ -59,7 +59,8 @@ def run(table):
             rows = slices(workload)
             window = profile["window"]
             samples["asleep"] += between(rows, *asleep)
-            samples["profiling"] += between(rows, window["begin_ns"] + 200000000, window["end_ns"] - 100000000)
+            samples["profiling"] += between(rows, window["start_monotonic_ns"] + 200000000,
+                                            window["start_monotonic_ns"] + window["duration_ns"] - 100000000)
             samples["after detach"] += between(rows, *detached)
             shim_ns.append(profile["quality"].get("shim_ns_per_launch", 0))
             del ended

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from gpu_harness import GpuBench, TorchWorkload
+from gpu_harness import GpuBench, TorchWorkload, stack_endings
 
 ITERATIONS = {"inference": 300, "training": 100, "graph": 300}
 
@@ -23,7 +23,8 @@ def profile_of(sidecar, workload, iterations, seconds=5):
     box["run"] = workload.ask(f"run {iterations}")
     thread.join()
     window = box["profile"]["window"]
-    inside = window["begin_ns"] <= box["run"]["begin_ns"] and box["run"]["end_ns"] <= window["end_ns"]
+    begin = window["start_monotonic_ns"]
+    inside = begin <= box["run"]["begin_ns"] and box["run"]["end_ns"] <= begin + window["duration_ns"]
     return box["profile"], box["took"], inside
 
 
@@ -31,8 +32,8 @@ def compare(table, mode, profile, reference, iterations):
     ours = {}
     for row in profile["kernels"]:
         entry = ours.setdefault(row["name"], [0, 0])
-        entry[0] += row["count"]
-        entry[1] += row["gpu_ns"]
+        entry[0] += row["launches"]
+        entry[1] += row["gpu_time_ns"]
     count = sum(entry[0] for entry in ours.values())
     time_ns = sum(entry[1] for entry in ours.values())
     their_count = sum(row["count"] for row in reference["kernels"].values())
@@ -56,7 +57,7 @@ def compare(table, mode, profile, reference, iterations):
 
 def stacks(table, mode, profile):
     quality = profile["quality"]
-    endings = quality["stacks"]
+    endings = stack_endings(quality)
     taken = sum(endings.values())
     share = 100.0 * endings.get("rooted", 0) / taken if taken else 0.0
     table.add("torch", f"{mode}: snapshots rooted", f"{share:.2f} % of {taken} ({endings})", ">= 99 %", share >= 99)

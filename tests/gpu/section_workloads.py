@@ -3,7 +3,9 @@
 import glob
 import os
 
-from gpu_harness import GpuBench
+from gpu_harness import GpuBench, harness, stack_endings
+
+whole_run = harness.whole_run
 
 LIBRARIES = ["/opt/nvidia/nsight-compute/*/host/target-linux-x64/libcupti.so.1[123].*",
              "/opt/torch/.venv/lib/python3*/site-packages/nvidia/cu13/lib/libcupti.so.13",
@@ -11,19 +13,23 @@ LIBRARIES = ["/opt/nvidia/nsight-compute/*/host/target-linux-x64/libcupti.so.1[1
              "/usr/local/cuda/targets/x86_64-linux/lib/libcupti.so.13"]
 
 
+def executions_of(truth):
+    """What a workload's own line says that the GPU executed."""
+    if "replays" in truth:
+        return truth["replays"] * truth["nodes"]
+    parts = sum(truth.get(kind, 0) for kind in ("HtoD", "DtoH", "DtoD", "peer", "sets"))
+    return truth["launches"] + parts
+
+
 def one(table, label, name, arguments, seconds=3, **environment):
     with GpuBench() as bench:
-        workload = bench.workload(name, "--start-delay", "2.5", *arguments, **environment)
-        sidecar = bench.sidecar("-wait-for-shim", "20s")
-        sidecar.wait_ready()
-        profile = sidecar.profile(seconds + 4)
-        truth = workload.truth()
+        profile, truth = whole_run(bench, name, *arguments, seconds=seconds + 3, **environment)
         quality = profile["quality"]
-        count = sum(row["count"] for row in profile["kernels"])
-        expected = truth["executions"]
-        endings = quality["stacks"]
+        count = sum(row["launches"] for row in profile["kernels"])
+        expected = executions_of(truth)
+        endings = stack_endings(quality)
         taken = sum(endings.values())
-        dropped = sum(quality["dropped"].values())
+        dropped = quality["dropped_executions_busy"] + quality["dropped_executions_full"] + quality["dropped_by_cupti"]
         table.add("workloads", f"{label}: executions seen / made", f"{count} / {expected}, dropped {dropped}", "equal",
                   count + dropped == expected)
         table.add("workloads", f"{label}: stacks rooted", f"{endings.get('rooted', 0)} of {taken}", "all",

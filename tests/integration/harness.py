@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -177,6 +178,37 @@ class Bench:
         return Sidecar(process, log_path)
 
 
-def total(profile, field="gpu_ns"):
+def total(profile, field="gpu_time_ns"):
     """Sum over the profile's ranked kernels, copies and sets."""
     return sum(row[field] for row in profile["kernels"])
+
+
+def windows_open(sidecar):
+    for line in sidecar.request("/metrics")[2].decode().splitlines():
+        if line.startswith("pillion_windows_open "):
+            return float(line.split()[1])
+    raise AssertionError("no pillion_windows_open in /metrics")
+
+
+def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environment):
+    """A workload that launches nothing before the window is open and has ended before it closes.
+
+    Returns (profile, the workload's own truth)."""
+    start = bench.folder / f"start-{bench.count}"
+    workload = bench.workload(name, *arguments, "--start-file", start, **environment)
+    sidecar = bench.sidecar("-wait-for-shim", "20s", *sidecar_flags)
+    sidecar.wait_ready()
+    answer = {}
+
+    def ask():
+        answer["profile"] = sidecar.profile(seconds)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        wait_until(lambda: windows_open(sidecar) == 1, "the window to be open")
+        start.touch()
+        truth = workload.truth(seconds + 30)
+    finally:
+        thread.join()
+    return answer["profile"], truth

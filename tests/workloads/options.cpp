@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <time.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -37,6 +40,14 @@ std::function<void(const char*)> into(std::string* text) {
 
 }  // namespace
 
+// Kept for Device's constructor, which every workload passes before its first launch.
+std::string start_file;
+
+void wait_for_start_file() {
+  const timespec pause{0, 1'000'000};
+  while (!start_file.empty() && ::access(start_file.c_str(), F_OK) != 0 && !stop_requested()) nanosleep(&pause, nullptr);
+}
+
 Options parse_options(int argc, char** argv) {
   Options options;
   const std::map<std::string, std::function<void(const char*)>> known = {
@@ -45,7 +56,7 @@ Options parse_options(int argc, char** argv) {
       {"streams", into(&options.streams)}, {"nodes", into(&options.nodes)},
       {"bytes", into(&options.bytes)},     {"spin-ns", into(&options.spin_ns)},
       {"delay", into(&options.delay)},     {"plugin", into(&options.plugin)},
-      {"command", into(&options.command)},
+      {"command", into(&options.command)}, {"start-file", into(&start_file)},
   };
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];
@@ -64,6 +75,7 @@ Options parse_options(int argc, char** argv) {
   }
   if (options.threads < 1 || options.streams < 1 || options.nodes < 1)
     usage(argv[0], "at least 1 of each", known);
+  options.start_file = start_file;
   return options;
 }
 

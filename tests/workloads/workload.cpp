@@ -74,6 +74,7 @@ Device::Device() {
   CHECK(cuModuleGetFunction(&spin_, module, "_Z4spiny"));
   CHECK(cuMemAlloc_v2(&x_, kElements * sizeof(float)));
   CHECK(cuMemAlloc_v2(&y_, kElements * sizeof(float)));
+  wait_for_start_file();
 }
 
 void Device::make_current() const { CHECK(cuCtxSetCurrent(context_)); }

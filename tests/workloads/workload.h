@@ -24,10 +24,14 @@ struct Options {
   double delay = 0;               // seconds before something named by the workload happens
   std::string plugin;             // dlopen_late
   std::string command;            // exec_other
+  std::string start_file;         // launch nothing before this file exists; empty: at once
 };
 
 // --name value or --name=value. Anything unknown ends the program with status 2 and a list of what there is.
 Options parse_options(int argc, char** argv);
+
+// Returns once Options::start_file exists or a signal asks to stop.
+void wait_for_start_file();
 
 // Ends the program with status 1, naming the call, when a driver call fails.
 void check(CUresult result, const char* call);
@@ -38,7 +42,8 @@ void install_stop_signals();
 bool stop_requested();
 void request_stop();
 
-// cuInit, the primary context of device 0 made current, the kernels, and memory for them to work on.
+// cuInit, the primary context of device 0 made current, the kernels, and memory for them to work on. Then waits for
+// Options::start_file.
 class Device {
  public:
   Device();
