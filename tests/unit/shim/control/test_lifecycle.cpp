@@ -5,6 +5,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -112,11 +113,11 @@ TEST_CASE("a forked child is inert and holds nothing; its parent goes on") {
   CHECK(at.host.ask("launch") == "launch=ok sockets=2");
   at.peer.send(PILLION_QUERY, pillion_query{});
   static_cast<void>(at.peer.expect<pillion_hello>(PILLION_HELLO));
-  // The children live on; the parent's death must still end the connection.
+  // The children live on for a second; the parent's death ends the connection before that.
+  const auto start = Clock::now();
   at.host.kill();
-  static_cast<void>(at.host.wait(5000));
   static_cast<void>(at.told(0));
-  at.host.close_input();
+  CHECK(ms_since(start) < 900);
 }
 
 TEST_CASE("a child made by a raw clone, which runs no handler, is closed too") {
@@ -174,8 +175,11 @@ TEST_CASE("a program that closes every descriptor keeps those it opens afterward
       static_cast<void>(peer->expect<pillion_armed>(PILLION_ARMED));
     }
     CHECK(host.ask("closeall") == "last=302");
-    Peer poke(host.socket_path());  // wakes it up, if it still can be
-    CHECK(eventually([&] { return host.ask("masks").find("pillion-") == std::string::npos; }));
+    // Asleep in poll() it may never notice; then it does not touch them either.
+    Peer poke(host.socket_path());
+    if (armed) {
+      CHECK(eventually([&] { return host.ask("masks").find("pillion-") == std::string::npos; }));
+    }
     CHECK(host.ask("fds") == "196");
     CHECK(host.ask("highfds") == "104");
     host.tell("exit");

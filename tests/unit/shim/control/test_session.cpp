@@ -199,8 +199,8 @@ TEST_CASE("the end of the connection disarms") {
     const auto start = Clock::now();
     peer.reset();
     CHECK(eventually([&] {
-      return static_cast<std::uint64_t>(std::count(slurp(report).begin(), slurp(report).end(), 'D')) ==
-             generation;
+      const std::string events = slurp(report);
+      return std::count(events.begin(), events.end(), 'D') == static_cast<std::ptrdiff_t>(generation);
     }));
     CHECK(ms_since(start) < 1000);
     CHECK(eventually([&] { return host.ask("masks").find("pillion-capture") == std::string::npos; }));

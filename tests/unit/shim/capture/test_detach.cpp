@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <catch2/catch_test_macros.hpp>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "arming.h"
+#include "detach.h"
+#include "fake_cupti.h"
+#include "graph_threads.h"
+#include "system_calls.h"
+
+using namespace pillion;
+using namespace pillion::shim;
+using pillion::shim::test::FakeCupti;
+
+namespace {
+
+constexpr cupti::ActivityKind kKinds[] = {cupti::kActivityConcurrentKernel, cupti::kActivityMemcpy};
+
+DetachSubject subject(const FakeCupti& fake) { return {&fake.api, nullptr, kKinds, 2}; }
+
+// A thread of the program that makes API calls until it is told to stop: each call's exit looks as the
+// callback does.
+class Caller {
+ public:
+  explicit Caller(bool launches_graphs) {
+    thread_ = std::thread([this, launches_graphs] {
+      ThreadState state{};
+      state.tid = this_tid();
+      if (launches_graphs) note_graph_launch(state, 1, monotonic_ns());
+      tid_ = state.tid;
+      while (!stop_) {
+        if (detach_pending()) detach_at_api_exit();
+        std::this_thread::yield();
+      }
+    });
+    while (tid_ == 0) std::this_thread::yield();
+  }
+  ~Caller() {
+    stop_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint32_t> tid_{0};
+  std::thread thread_;
+};
+
+bool disabled(const FakeCupti& fake) { return fake.count("disable 10") + fake.count("disable 1") > 0; }
+
+}  // namespace
+
+TEST_CASE("without graphs any thread's API exit finalises, with the kinds still enabled") {
+  FakeCupti fake;
+  forget_graph_threads();
+  const Caller caller(false);
+  CHECK(detach(subject(fake), true, 5000) == PILLION_RESIDUE_FINALIZED);
+  CHECK(fake.calls() == std::vector<std::string>{"unsubscribe", "finalize"});
+}
+
+TEST_CASE("with one graph thread only that thread finalises") {
+  FakeCupti fake;
+  forget_graph_threads();
+  const Caller kernels(false);
+  {
+    const Caller graphs(true);
+    CHECK(detach(subject(fake), true, 5000) == PILLION_RESIDUE_FINALIZED);
+    CHECK(fake.calls() == std::vector<std::string>{"unsubscribe", "finalize"});
+  }
+}
+
+TEST_CASE("when the graph thread makes no call, other threads' exits do not finalise") {
+  FakeCupti fake;
+  forget_graph_threads();
+  ThreadState elsewhere{};
+  elsewhere.tid = 1;  // never this process's caller
+  note_graph_launch(elsewhere, 1, monotonic_ns());
+  const Caller kernels(false);
+  CHECK(detach(subject(fake), true, 50) == PILLION_RESIDUE_NO_API_CALL);
+  CHECK(fake.count("finalize") == 0);
+  CHECK(fake.count("unsubscribe") == 1);
+  CHECK(disabled(fake));
+}
+
+TEST_CASE("two graph threads: disabled and unsubscribed, never finalised") {
+  FakeCupti fake;
+  forget_graph_threads();
+  const Caller first(true);
+  const Caller second(true);
+  CHECK(detach(subject(fake), true, 1000) == PILLION_RESIDUE_GRAPHS);
+  CHECK(fake.count("finalize") == 0);
+  CHECK(fake.place("disable 10") < fake.place("unsubscribe"));
+}
+
+TEST_CASE("an old library with graphs is never finalised") {
+  FakeCupti fake;
+  fake.api.version = 22;
+  forget_graph_threads();
+  const Caller graphs(true);
+  CHECK(detach(subject(fake), true, 1000) == PILLION_RESIDUE_OLD_CUPTI);
+  CHECK(fake.count("finalize") == 0);
+}
+
+TEST_CASE("no API call: the pending finalize is cancelled for good") {
+  FakeCupti fake;
+  forget_graph_threads();
+  CHECK(detach(subject(fake), true, 20) == PILLION_RESIDUE_NO_API_CALL);
+  CHECK_FALSE(detach_pending());
+  detach_at_api_exit();  // a call that comes after all
+  CHECK(fake.count("finalize") == 0);
+  CHECK(fake.count("unsubscribe") == 1);
+}
+
+TEST_CASE("not asked to finalise") {
+  FakeCupti fake;
+  forget_graph_threads();
+  CHECK(detach(subject(fake), false, 1000) == PILLION_RESIDUE_NOT_ASKED);
+  CHECK(fake.count("finalize") == 0);
+  CHECK(fake.count("disable 10") == 1);
+  CHECK(fake.count("unsubscribe") == 1);
+}
+
+TEST_CASE("more graph threads than can be told apart are several") {
+  forget_graph_threads();
+  for (std::uint32_t i = 0; i < kGraphThreadsMax + 5; ++i) {
+    ThreadState thread{};
+    thread.tid = 100 + i;
+    note_graph_launch(thread, 3, 1000);
+    note_graph_launch(thread, 3, 2000);
+  }
+  CHECK(graph_use(3000).kind == GraphUse::several);
+  forget_graph_threads();
+  CHECK(graph_use(3000).kind == GraphUse::none);
+}
+
+TEST_CASE("a graph thread that has been quiet for long does not count against the one that launches") {
+  forget_graph_threads();
+  ThreadState old{};
+  old.tid = 100;
+  ThreadState now{};
+  now.tid = 200;
+  note_graph_launch(old, 4, 1'000'000'000);
+  note_graph_launch(now, 4, 100'000'000'000);
+  const GraphUse use = graph_use(100'000'000'001);
+  CHECK(use.kind == GraphUse::one_thread);
+  CHECK(use.tid == 200);
+  note_graph_launch(old, 4, 100'000'000'001);
+  CHECK(graph_use(100'000'000'002).kind == GraphUse::several);
+  forget_graph_threads();
+}
+
+TEST_CASE("arming sets the clock before any kind and enables kinds before callbacks") {
+  FakeCupti fake;
+  Subscription subscription{};
+  pillion_refused refused{};
+  REQUIRE(subscribe_cupti(fake.api, &subscription, &refused));
+  REQUIRE(enable_recording(fake.api, PILLION_KIND_ALL, &subscription, &refused));
+  CHECK(fake.place("subscribe_v2") == 0);
+  CHECK(fake.count("subscribe") == 0);
+  CHECK(fake.place("register_timestamp") < fake.place("enable 10"));
+  CHECK(fake.place("register_callbacks") < fake.place("enable 10"));
+  for (const char* kind : {"enable 10", "enable 1", "enable 2", "enable 22", "enable 17", "dump 8"}) {
+    INFO(kind);
+    CHECK(fake.place(kind) >= 0);
+    CHECK(fake.place(kind) < fake.place("callback 1/307"));
+  }
+  CHECK(fake.count("enable 3") == 0);   // KERNEL serialises
+  CHECK(fake.count("enable 51") == 0);  // GRAPH_TRACE crashes a program that is already running
+  CHECK(fake.count("callback 1/514") == 1);
+  CHECK(fake.count("callback 3/8") == 1);
+  CHECK(fake.count("callback 6/1") == 1);
+  CHECK(subscription.in_force == (PILLION_KIND_KERNEL | PILLION_KIND_MEMCPY | PILLION_KIND_MEMSET |
+                                  PILLION_KIND_PEER_COPY | PILLION_KIND_OVERHEAD | PILLION_KIND_MODULES));
+}
+
+TEST_CASE("a held subscriber is named and CUPTI is not touched again") {
+  FakeCupti fake;
+  fake.fail("subscribe_v2", cupti::kErrorMultipleSubscribers);
+  fake.set_holder("CUPTI for Kineto");
+  Subscription subscription{};
+  pillion_refused refused{};
+  CHECK_FALSE(subscribe_cupti(fake.api, &subscription, &refused));
+  CHECK(refused.reason == PILLION_REFUSAL_SUBSCRIBER_HELD);
+  CHECK(refused.cupti_result == 39);
+  CHECK(std::string(refused.holder) == "CUPTI for Kineto");
+  CHECK(fake.calls() == std::vector<std::string>{"subscribe_v2"});
+}
+
+TEST_CASE("an old library cannot name the holder") {
+  FakeCupti fake;
+  fake.api.subscribe_v2 = nullptr;
+  fake.fail("subscribe", cupti::kErrorMultipleSubscribers);
+  Subscription subscription{};
+  pillion_refused refused{};
+  CHECK_FALSE(subscribe_cupti(fake.api, &subscription, &refused));
+  CHECK(std::string(refused.holder) == "unknown");
+  CHECK(fake.calls() == std::vector<std::string>{"subscribe"});
+}
+
+TEST_CASE("the clock is registered once per process, unless CUPTI has forgotten it") {
+  FakeCupti fake;
+  Subscription subscription{};
+  pillion_refused refused{};
+  REQUIRE(subscribe_cupti(fake.api, &subscription, &refused));
+  const int before = fake.count("register_timestamp");
+  REQUIRE(subscribe_cupti(fake.api, &subscription, &refused));
+  CHECK(fake.count("register_timestamp") == before);
+  fake.set_clock_is_monotonic(false);
+  REQUIRE(subscribe_cupti(fake.api, &subscription, &refused));
+  CHECK(fake.count("register_timestamp") == before + 1);
+}
+
+TEST_CASE("what fails on the way is undone and named") {
+  FakeCupti fake;
+  Subscription subscription{};
+  pillion_refused refused{};
+  fake.fail("callback 1/307", 7);
+  REQUIRE(subscribe_cupti(fake.api, &subscription, &refused));
+  CHECK_FALSE(enable_recording(fake.api, PILLION_KIND_KERNEL | PILLION_KIND_MEMCPY, &subscription, &refused));
+  CHECK(refused.reason == PILLION_REFUSAL_CUPTI_ERROR);
+  CHECK(refused.cupti_result == 7);
+  CHECK(std::string(refused.text).find("cuLaunchKernel") != std::string::npos);
+  CHECK(fake.count("disable 10") == 1);
+  CHECK(fake.count("disable 1") == 1);
+  CHECK(fake.count("disable 8") == 1);
+  CHECK(fake.count("unsubscribe") == 1);
+}
+
+TEST_CASE("a kind that the library does not know is left out, kernels are not optional") {
+  FakeCupti fake;
+  fake.fail("enable 22", cupti::kErrorNotCompatible);
+  Subscription subscription{};
+  pillion_refused refused{};
+  REQUIRE(subscribe_cupti(fake.api, &subscription, &refused));
+  REQUIRE(enable_recording(fake.api, PILLION_KIND_ALL, &subscription, &refused));
+  CHECK((subscription.in_force & PILLION_KIND_PEER_COPY) == 0);
+  CHECK((subscription.in_force & PILLION_KIND_KERNEL) != 0);
+  FakeCupti broken;
+  broken.fail("enable 10", 15);
+  REQUIRE(subscribe_cupti(broken.api, &subscription, &refused));
+  CHECK_FALSE(enable_recording(broken.api, PILLION_KIND_ALL, &subscription, &refused));
+  CHECK(broken.count("unsubscribe") == 1);
+}
