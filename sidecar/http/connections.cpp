@@ -15,6 +15,7 @@ namespace pillion::http {
 namespace {
 
 constexpr int kTickMs = 100;
+constexpr std::chrono::milliseconds kNoDescriptorPause{10};
 constexpr std::size_t kReceiveBytes = 16 << 10;
 constexpr std::size_t kReceivesPerTurn = 16;  // so that one fast sender cannot hold up the others
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP;
@@ -108,7 +109,8 @@ void Connections::accept_all() {
       if (errno == EMFILE || errno == ENFILE) {
         log_once(LogLevel::warning, "http_descriptors",
                  "HTTP: out of file descriptors, closing idle connections");
-        make_room();
+        // Nobody to send away: the listener stays readable, and without a pause this would spin.
+        if (!make_room()) std::this_thread::sleep_for(kNoDescriptorPause);
       }
       return;
     }
@@ -118,18 +120,20 @@ void Connections::accept_all() {
     if (!watch(*made, kReadEvents, EPOLL_CTL_ADD)) continue;
     connections_.emplace(fd, std::move(made));
     open_.store(connections_.size(), std::memory_order_relaxed);
-    if (connections_.size() > limits_.connections) make_room();
+    if (connections_.size() > limits_.connections) (void)make_room();
   }
 }
 
 // Closes the connection that has waited longest; one that is being served is never taken.
-void Connections::make_room() {
+bool Connections::make_room() {
   Connection* oldest = nullptr;
   for (const auto& [fd, connection] : connections_) {
     if (connection->state == Connection::State::serving) continue;
     if (oldest == nullptr || connection->since < oldest->since) oldest = connection.get();
   }
-  if (oldest != nullptr) close(*oldest);
+  if (oldest == nullptr) return false;
+  close(*oldest);
+  return true;
 }
 
 void Connections::receive(Connection& connection) {

@@ -24,7 +24,7 @@ struct ConnectionLimits {
   std::chrono::milliseconds head_time{5'000};    // from a head's first byte to its last
   std::chrono::milliseconds idle_time{60'000};   // between requests, and before the first
   std::chrono::milliseconds linger_time{1'000};  // after the answer, for the client to close its side
-  std::chrono::milliseconds stop_time{1'500};    // for requests under way when stop() is called
+  std::chrono::milliseconds stop_time{1'000};    // for requests under way when stop() is called
 };
 
 // One client. Owned by Connections; while a request is served the worker alone touches `input`.
@@ -71,7 +71,7 @@ class Connections {
   void run();
   void handle(int fd, std::uint32_t events);
   void accept_all();
-  void make_room();
+  [[nodiscard]] bool make_room();
   void receive(Connection& connection);
   void discard(Connection& connection);
   void look_for_head(Connection& connection, std::size_t searched);

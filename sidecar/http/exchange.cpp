@@ -156,7 +156,8 @@ class Exchange::Parser : public httplib::Server {
     auto reply = router_.handle(request, surface_);
     to.status = reply.status;
     for (const auto& [name, value] : reply.headers) to.set_header(name, value);
-    to.set_content(reply.body, reply.content_type);
+    to.body = std::move(reply.body);  // set_content() would copy it
+    to.set_header("Content-Type", reply.content_type);
     current->slot = std::move(reply.slot);
   }
 

@@ -173,7 +173,9 @@ Reply Router::profile(const Request& request, const ProfileType* type) {
   if (!parsed) return error_reply(parsed.error());
   Reply reply;
   reply.content_type = content_type(parsed->format);
-  reply.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + file_name(*parsed) + "\"");
+  if (parsed->format == ProfileFormat::pprof) {  // the others are read in a browser
+    reply.headers.emplace_back("Content-Disposition", "attachment; filename=\"" + file_name(*parsed) + "\"");
+  }
   reply.headers.emplace_back("Cache-Control", "no-store");
   if (request.method == "HEAD") return reply;
 

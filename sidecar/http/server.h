@@ -31,7 +31,7 @@ class Server {
   [[nodiscard]] virtual std::uint16_t health_port() const = 0;  // 0 without a health listener
 
   // Ends windows that are open (their clients still get what they hold) and closes every connection. Takes
-  // less than 2 s if the service answers within 1 s of its stop token. Idempotent.
+  // less than 1.5 s if the service answers within 0.5 s of its stop token. Idempotent.
   virtual void stop() = 0;
 };
 

@@ -24,6 +24,13 @@ TEST_CASE_METHOD(ServerFixture, "profile passes every parameter on and answers w
   CHECK_FALSE(requests[0].end_with_targets);
 }
 
+TEST_CASE_METHOD(ServerFixture, "only pprof is offered as a file to keep") {
+  service.release_windows();
+  CHECK(get("/profile?format=json").headers.count("Content-Disposition") == 0);
+  CHECK(get("/profile?format=json").headers.at("Content-Type") == "application/json");
+  CHECK(get("/profile?format=folded").headers.at("Content-Type") == "text/plain; charset=utf-8");
+}
+
 TEST_CASE_METHOD(ServerFixture, "profile without parameters is 20 s of gpu as pprof") {
   service.release_windows();
   CHECK(get("/profile").status == 200);
