@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include <cstdio>
-#include <map>
 
 #include "commands/commands.h"
 #include "commands/copy_file.h"
@@ -25,15 +24,26 @@ Result<fs::path> checked_target(const std::string& folder) {
   return target;
 }
 
-// Two files of one name would overwrite each other: CUPTI versions must differ in their file names.
-Result<void> check_names(const std::vector<fs::path>& files) {
-  std::map<std::string, fs::path> names;
-  for (const auto& file : files) {
-    const auto [known, added] = names.emplace(file.filename().string(), file);
-    if (!added) {
-      return fail("install", file,
-                  "has the same name as " + known->second.string() + "; give them different names");
+// Two files for one place would overwrite each other; the same file twice does no harm.
+Result<void> check_places(const std::vector<CuptiFile>& files) {
+  for (std::size_t at = 1; at < files.size(); ++at) {
+    const auto& before = files[at - 1];
+    if (files[at].place == before.place && files[at].source != before.source) {
+      return fail("install", files[at].source,
+                  "would take the place of " + before.source.string() +
+                      "; put each version into a folder cupti/VERSION of what -cupti-dir names");
     }
+  }
+  return {};
+}
+
+Result<void> copy_cupti(const CuptiFile& file, const fs::path& target) {
+  const auto copy = target / file.place;
+  std::error_code error;
+  fs::create_directories(copy.parent_path(), error);
+  if (error) return tl::make_unexpected(Error{"create folder", copy.parent_path(), error.value(), {}});
+  if (auto copied = copy_file(file.source, copy, kCuptiMode); !copied) {
+    return tl::make_unexpected(copied.error());
   }
   return {};
 }
@@ -47,15 +57,13 @@ Result<fs::path> copy_all(const Options& options, const fs::path& from) {
   folders.insert(folders.begin(), from);
   const auto cupti = find_cupti(folders);
   if (!cupti) return tl::make_unexpected(cupti.error());
-  if (auto checked = check_names(*cupti); !checked) return tl::make_unexpected(checked.error());
+  if (auto checked = check_places(*cupti); !checked) return tl::make_unexpected(checked.error());
   if (cupti->empty()) {
     log(LogLevel::warning, "no libcupti.so found to install (-cupti-dir): the workload must bring its own");
   }
   // The shim comes last: who sees it sees its CUPTI, too.
   for (const auto& file : *cupti) {
-    if (auto copied = copy_file(file, *target / file.filename(), kCuptiMode); !copied) {
-      return tl::make_unexpected(copied.error());
-    }
+    if (auto copied = copy_cupti(file, *target); !copied) return tl::make_unexpected(copied.error());
   }
   const auto installed = *target / kShimName;
   if (auto copied = copy_file(*shim, installed, kShimMode); !copied)

@@ -2,20 +2,39 @@
 #include "commands/program_files.h"
 
 #include <algorithm>
-#include <set>
+#include <regex>
 
 namespace pillion::commands {
 namespace fs = std::filesystem;
 
 namespace {
 
-Result<void> add_cupti(const fs::path& folder, std::set<fs::path>& found) {
+// libcupti.so.13, libcupti.so.11.8: at most two digits a part, or it is a file's own name.
+bool is_soname(const std::string& name) {
+  static const std::regex pattern("libcupti\\.so\\.[0-9]{1,2}(\\.[0-9]{1,2})?");
+  return std::regex_match(name, pattern);
+}
+
+// `place`: where the folder's files go, below the shim's folder.
+Result<void> add_cupti(const fs::path& folder, const fs::path& place, std::vector<CuptiFile>& found) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (!it->path().filename().string().starts_with("libcupti.so")) continue;
+    const auto name = it->path().filename();
+    if (!is_soname(name)) continue;
     const auto real = fs::canonical(it->path(), error);
     if (error) return tl::make_unexpected(Error{"resolve", it->path(), error.value(), {}});
-    if (fs::is_regular_file(real, error)) found.insert(real);
+    if (fs::is_regular_file(real, error)) found.push_back({real, place / name});
+  }
+  if (error) return tl::make_unexpected(Error{"read folder", folder, error.value(), {}});
+  return {};
+}
+
+Result<void> add_versions(const fs::path& folder, std::vector<CuptiFile>& found) {
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (!it->is_directory(error)) continue;
+    const auto added = add_cupti(it->path(), fs::path("cupti") / it->path().filename(), found);
+    if (!added) return added;
   }
   if (error) return tl::make_unexpected(Error{"read folder", folder, error.value(), {}});
   return {};
@@ -36,15 +55,17 @@ Result<fs::path> find_shim(const fs::path& folder) {
   return fail("find", kShimName, "neither in " + folder.string() + " nor in its lib/");
 }
 
-Result<std::vector<fs::path>> find_cupti(const std::vector<fs::path>& folders) {
-  std::set<fs::path> found;
+Result<std::vector<CuptiFile>> find_cupti(const std::vector<fs::path>& folders) {
+  std::vector<CuptiFile> found;
   for (const auto& folder : folders) {
-    if (auto added = add_cupti(folder, found); !added) return tl::make_unexpected(added.error());
+    auto added = add_cupti(folder, {}, found);
     std::error_code error;
-    if (!fs::is_directory(folder / "lib", error)) continue;
-    if (auto added = add_cupti(folder / "lib", found); !added) return tl::make_unexpected(added.error());
+    if (added && fs::is_directory(folder / "lib", error)) added = add_cupti(folder / "lib", {}, found);
+    if (added && fs::is_directory(folder / "cupti", error)) added = add_versions(folder / "cupti", found);
+    if (!added) return tl::make_unexpected(added.error());
   }
-  return std::vector<fs::path>(found.begin(), found.end());
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 }  // namespace pillion::commands

@@ -85,11 +85,12 @@ TEST_CASE_METHOD(InstallFixture,
   const auto printed = output.text();
   CHECK(code == kDone);
   CHECK(printed == "CUDA_INJECTION64_PATH=" + fs::canonical(to).string() + "/libpillion.so\n");
-  CHECK(installed() == std::vector<std::string>{"libcupti.so.2025.3.1", "libpillion.so"});
+  CHECK(installed() == std::vector<std::string>{"libcupti.so.13", "libpillion.so"});
   CHECK(contents(to / "libpillion.so") == "the shim");
-  CHECK(contents(to / "libcupti.so.2025.3.1") == "cupti 13.0");
+  CHECK(contents(to / "libcupti.so.13") == "cupti 13.0");
   CHECK(mode_of(to / "libpillion.so") == 0755);
-  CHECK(mode_of(to / "libcupti.so.2025.3.1") == 0644);
+  CHECK(mode_of(to / "libcupti.so.13") == 0644);
+  CHECK(fs::is_regular_file(fs::symlink_status(to / "libcupti.so.13")));
 }
 
 TEST_CASE_METHOD(InstallFixture,
@@ -111,14 +112,28 @@ TEST_CASE_METHOD(InstallFixture,
 }
 
 TEST_CASE_METHOD(InstallFixture,
-                 "further CUPTI versions come from -cupti-dir; one name for two files is an error") {
+                 "further CUPTI versions come from -cupti-dir; one place for two files is an error") {
   fs::create_directory(folder / "more");
-  write_file(folder / "more" / "libcupti.so.2022.3.0", "cupti 11.8");
+  write_file(folder / "more" / "libcupti.so.11.8", "cupti 11.8");
+  write_file(folder / "more" / "libcupti.so.2022.3.0", "a file's own name: the shim does not look for it");
   CHECK(install_into(to, {folder / "more"}) == kDone);
-  CHECK(installed().size() == 3);
-  write_file(folder / "more" / "libcupti.so.2025.3.1", "another");
+  CHECK(installed() == std::vector<std::string>{"libcupti.so.11.8", "libcupti.so.13", "libpillion.so"});
+  CHECK(install_into(to, {folder / "more", folder / "more"}) == kDone);
+  write_file(folder / "more" / "libcupti.so.13", "another");
   CHECK(install_into(to, {folder / "more"}) == kInternal);
-  CHECK(contents(to / "libcupti.so.2025.3.1") == "cupti 13.0");
+  CHECK(contents(to / "libcupti.so.13") == "cupti 13.0");
+}
+
+TEST_CASE_METHOD(InstallFixture,
+                 "versions whose libraries share a name keep their folders, as the shim looks for them") {
+  for (const char* version : {"12.8", "12.9"}) {
+    fs::create_directories(from / "cupti" / version);
+    write_file(from / "cupti" / version / "libcupti.so.12", version);
+  }
+  REQUIRE(install_into(to) == kDone);
+  CHECK(contents(to / "cupti" / "12.8" / "libcupti.so.12") == "12.8");
+  CHECK(contents(to / "cupti" / "12.9" / "libcupti.so.12") == "12.9");
+  CHECK(contents(to / "libcupti.so.13") == "cupti 13.0");
 }
 
 TEST_CASE_METHOD(InstallFixture, "install says what is absent") {
