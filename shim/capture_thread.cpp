@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "maps_watch.h"
+#include "process_exit.h"
 #include "shim_log.h"
 #include "system_calls.h"
 #include "thread_start.h"
@@ -82,6 +83,7 @@ void* capture_main(void*) {
     phase.store(CapturePhase::refused, std::memory_order_release);
     return nullptr;
   }
+  expect_exit();  // CUPTI has registered its own exit handler by now
   phase.store(CapturePhase::armed, std::memory_order_release);
   serve();
   if (disarm_order.flush_first) static_cast<void>(capture_flush(true));

@@ -13,6 +13,7 @@
 #include "capture.h"
 #include "control_socket.h"
 #include "control_thread.h"
+#include "process_exit.h"
 #include "process_state.h"
 #include "session_memory.h"
 #include "shim_log.h"
@@ -21,20 +22,10 @@
 namespace pillion::shim {
 namespace {
 
-constexpr std::uint32_t kExitWaitMs = 200;
-
 std::atomic<bool> started{false};
-std::uint32_t started_pid;
-
-// The driver's and CUPTI's own exit handlers run too, in an order that nobody promises; capture_disarm() must
-// bear either. Threads of the program may go on launching meanwhile.
-void at_exit() {
-  // A child without atfork handlers (raw clone) has this handler, but neither thread nor socket of its own.
-  if (this_pid() == started_pid) stop_for_exit(kExitWaitMs);
-}
 
 void in_forked_child() {
-  started_pid = 0;
+  forget_exit_in_child();
   capture_after_fork_in_child();
   close_memory_in_child();
   forget_in_child();
@@ -66,9 +57,8 @@ bool start() {
     log_line("inert:", problem);
     return false;
   }
-  started_pid = config.self.pid;
   ::pthread_atfork(nullptr, nullptr, in_forked_child);
-  ::atexit(at_exit);
+  expect_exit();
   if (start_control_thread(config)) return true;
   log_line("inert: no thread could be started");
   remove_socket_name();

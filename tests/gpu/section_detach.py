@@ -21,10 +21,12 @@ def run(table):
             executions += found
             empty += found == 0
             time.sleep(0.3)  # the detach happens under full load
+        states = sidecar.get_json("/status")["processes"]
         workload.send("")
         replayed = workload.answer()["iterations"]
         after = workload.ask("speed 300")["median_us"]
         table.add("detach", f"graph replays alive after {WINDOWS} windows with detach", f"{replayed} replays, "
                   f"{executions} executions seen, {empty} empty windows", "alive, none empty", empty == 0)
+        table.add("detach", "how the last session ended", states[0]["last_disarm"])
         table.add("detach", "replay, median before / after", f"{before:.1f} / {after:.1f} us "
                   f"({100 * (after - before) / before:+.1f} %)", "<= +2 %", after <= 1.02 * before)

@@ -120,9 +120,12 @@ def main():
     # Unbuffered, so that select() in loop() sees a waiting line.
     stdin = open(0, "rb", buffering=0, closefd=False)
     while True:
-        words = stdin.readline().decode().split()
-        if not words or words[0] == "quit":
+        line = stdin.readline().decode()
+        words = line.split()
+        if not line or words[:1] == ["quit"]:
             return
+        if not words:  # an empty line ends a loop and asks for nothing
+            continue
         answer = loop(step) if words[0] == "loop" else actions[words[0]](step, int(words[1]))
         print(json.dumps(answer), flush=True)
 
