@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "control_thread.h"
-#include "process_state.h"
+#include "system_calls.h"
 
 namespace pillion::shim {
 namespace {
