@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kHousekeepingNs = 100 * kMs;
+constexpr std::uint64_t kImpatientNs = 2'000 * kMs;
 constexpr int kMessagesPerWake = 64;
 constexpr std::uint32_t kDefaultDeadlineMs = 5'000;
 constexpr std::uint32_t kFinalizeWaitMs = 500;  // "asleep again within 1 s" includes it
@@ -29,6 +30,7 @@ constexpr std::uint32_t kNotInitialized = 15;  // CUPTI_ERROR_NOT_INITIALIZED
 void ControlSession::drain(std::uint32_t reason, bool flush_first, bool finalize) {
   disarm_reason_ = reason;
   state_ = CaptureState::draining;
+  waiting_since_ = monotonic_ns();
   capture_order_disarm({flush_first, finalize, finalize ? kFinalizeWaitMs : 0});
 }
 
@@ -91,7 +93,8 @@ void ControlSession::on_arm() {
     memory_ = nullptr;
     return refuse(PILLION_REFUSAL_MEMORY, arm.generation, "no thread could be started");
   }
-  arming_deadline_ = monotonic_ns() + arm.deadline_ms * kMs;
+  waiting_since_ = monotonic_ns();
+  arming_deadline_ = waiting_since_ + arm.deadline_ms * kMs;
   state_ = CaptureState::arming;
   armed_by_peer_ = true;
 }
@@ -172,6 +175,7 @@ void ControlSession::answer_flushes() {
   }
   if (!flush_under_way_ && flush_count_ > 0 && state_ == CaptureState::armed) {
     flush_under_way_ = capture_order_flush(flushes_[0].forced);
+    waiting_since_ = monotonic_ns();
   }
 }
 
@@ -207,15 +211,18 @@ void ControlSession::advance(std::uint64_t now) {
   }
 }
 
-int ControlSession::patience_ms() const {
+int ControlSession::patience_ms(std::uint64_t now) const {
+  // An answer that is this late may never come: then looking for it must not cost a thousand wake-ups a
+  // second.
+  const bool soon = now - waiting_since_ < kImpatientNs;
   switch (state_) {
     case CaptureState::asleep:
       return -1;
     case CaptureState::arming:
     case CaptureState::draining:
-      return 1;
+      return soon ? 1 : 50;
     case CaptureState::armed:
-      return flush_count_ > 0 ? 1 : 50;
+      return flush_under_way_ && soon ? 1 : 50;
     case CaptureState::undoing:
       return 100;
   }

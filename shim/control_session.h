@@ -44,7 +44,7 @@ class ControlSession {
   void advance(std::uint64_t now);
 
   // How long poll() may sleep, in ms; negative: for ever.
-  [[nodiscard]] int patience_ms() const;
+  [[nodiscard]] int patience_ms(std::uint64_t now) const;
 
   // The process is ending: flush, disarm, tell the peer. Done when asleep() again.
   void begin_exit();
@@ -96,6 +96,7 @@ class ControlSession {
   std::uint64_t arming_deadline_ = 0;
   std::uint64_t lease_deadline_ = 0;
   std::uint64_t next_housekeeping_ = 0;
+  std::uint64_t waiting_since_ = 0;  // when the capture thread was last asked for something
   Flush flushes_[kFlushesMax]{};
   std::uint32_t flush_count_ = 0;
   bool flush_under_way_ = false;

@@ -42,12 +42,13 @@ void accept_all() {
 
 void wait_and_serve() {
   pollfd watched[2] = {};
-  const bool starved = listen_again_ns > monotonic_ns();
+  const std::uint64_t now = monotonic_ns();
+  const bool starved = listen_again_ns > now;
   watched[0].fd = starved ? -1 : listening_fd();
   watched[0].events = POLLIN;
   watched[1].fd = session.peer().fd();
   watched[1].events = static_cast<short>(session.peer().wants_to_write() ? POLLIN | POLLOUT : POLLIN);
-  int patience = session.patience_ms();
+  int patience = session.patience_ms(now);
   if (starved && patience < 0) patience = static_cast<int>(kStarvedNs / 1'000'000);
   if (::poll(watched, 2, patience) <= 0) return;
   receiving.store(true, std::memory_order_seq_cst);
