@@ -81,6 +81,7 @@ CaptureSession* prepare_session(const CaptureRequest& request, const CuptiApi* a
   session->tick.store(1, std::memory_order_relaxed);
   session->threads_this_tick.store(0, std::memory_order_relaxed);
   session->executions.store(0, std::memory_order_relaxed);
+  session->launches_added = 0;
   session->number.store(g_armings, std::memory_order_relaxed);
   return session;
 }
@@ -104,6 +105,7 @@ void end_session(CaptureSession* session) {
   session->number.store(0, std::memory_order_relaxed);
   (void)activity_quiesce(2000);
   g_modules.end();
+  add_recorded_launches(*session);
 }
 
 void fill_armed(const CaptureRequest& request, const Recording& recording, pillion_armed* armed) {
@@ -121,6 +123,7 @@ void fill_armed(const CaptureRequest& request, const Recording& recording, pilli
 
 void adapt_sampler(Recording& recording, std::uint64_t now) {
   CaptureSession& session = *recording.session;
+  add_recorded_launches(session);
   const std::uint64_t launches = sum(session.counters, &pillion_counters::launches);
   const std::uint32_t threads = session.threads_this_tick.exchange(0, std::memory_order_relaxed);
   g_sampler.tick({now - recording.last_tick_ns, launches - recording.launches_seen, threads});
@@ -216,6 +219,7 @@ std::uint32_t capture_flush(bool forced) {
   const cupti::Result result =
       g_recording.api->flush_all(forced ? cupti::kFlushForced : cupti::kFlushComplete);
   activity_retry(*g_recording.session, own_tid());
+  add_recorded_launches(*g_recording.session);
   return result;
 }
 

@@ -26,6 +26,7 @@ struct CaptureSession {
 
   std::atomic<std::uint32_t> tick{0};               // from 1, grows with each capture_tick()
   std::atomic<std::uint32_t> threads_this_tick{0};  // that have launched
+  std::uint64_t launches_added = 0;                 // capture thread: of the rings' tally, to the counters
   std::atomic<std::uint64_t> executions{0};         // records received, for the watch on our registration
 };
 

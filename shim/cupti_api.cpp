@@ -8,7 +8,7 @@
 
 #include "bounded_text.h"
 #include "cupti_search.h"
-#include "cupti_version.h"
+#include "cupti_fit.h"
 
 namespace pillion::shim {
 namespace {

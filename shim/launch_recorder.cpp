@@ -51,8 +51,10 @@ class InsideGuard {
 
 // Publishes a record only while its session is the current one. Decided inside the ring's lock, so that a
 // thread that was preempted here for a whole session cannot write into the next one.
-PushResult push(CaptureSession& session, std::uint32_t number, std::uint32_t tid, const void* record,
-                std::uint32_t size) {
+template <typename Record>
+[[gnu::always_inline]] inline PushResult push(CaptureSession& session, std::uint32_t number,
+                                              std::uint32_t tid, const Record& record, bool count_it) {
+  constexpr std::uint32_t size = sizeof(Record);
   Reservation room;
   const PushResult reserved = session.events->reserve(tid, size, &room);
   if (reserved != PushResult::ok) return reserved;
@@ -60,7 +62,13 @@ PushResult push(CaptureSession& session, std::uint32_t number, std::uint32_t tid
     session.events->abort(room);
     return PushResult::closed;
   }
-  room.write(0, record, size);
+  const RingSpan whole = room.span(0);
+  if (whole.bytes == size) [[likely]] {
+    __builtin_memcpy(whole.data, &record, size);
+  } else {
+    room.write(0, &record, size);
+  }
+  if (count_it) room.count_one();
   session.events->commit(room, size);
   return PushResult::ok;
 }
@@ -75,7 +83,7 @@ PushResult push(CaptureSession& session, std::uint32_t number, std::uint32_t tid
   record.stack_low = thread.stack_low;
   record.stack_high = thread.stack_high;
   ::prctl(PR_GET_NAME, record.comm);
-  const PushResult result = push(session, number, thread.tid, &record, sizeof(record));
+  const PushResult result = push(session, number, thread.tid, record, false);
   if (result == PushResult::ok) {
     thread.session = number;  // else the next launch tries again
   } else {
@@ -152,13 +160,20 @@ void account_handler(CaptureSession& session, ThreadState& thread, std::uint64_t
   count(session.counters, thread.tid, &pillion_counters::handler_calls, kTimedEvery);
 }
 
+// Launches that were recorded are counted in their ring, see add_recorded_launches(); these here.
+[[gnu::noinline, gnu::cold]] void drop_launch(CaptureSession& session, std::uint32_t tid, PushResult result) {
+  if (result == PushResult::closed) return;
+  count(session.counters, tid, &pillion_counters::launches);
+  count_drop(session, tid, result,
+             {&pillion_counters::launches_dropped_busy, &pillion_counters::launches_dropped_full});
+}
+
 void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::CallbackData& data,
               std::uint64_t sp) {
   ThreadState& thread = t_thread;
   const CbidEntry entry = kCbidTable[cbid];
   if (thread.inside != 0) {
-    count(session.counters, thread.tid, &pillion_counters::launches);
-    count(session.counters, thread.tid, &pillion_counters::launches_dropped_busy);
+    drop_launch(session, thread.tid, PushResult::busy);
     return;
   }
   const InsideGuard guard(thread);
@@ -189,11 +204,9 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
   if (entry.kind == PILLION_LAUNCH_GRAPH) note_graph_launch(thread, number, launch.time_ns);
   const bool sampled = sample(session, number, thread, launch);
   if (sampled) launch.flags = PILLION_LAUNCH_SNAPSHOT;
-  const PushResult result = push(session, number, thread.tid, &launch, sizeof(launch));
-  if (result != PushResult::closed) count(session.counters, thread.tid, &pillion_counters::launches);
+  const PushResult result = push(session, number, thread.tid, launch, true);
   if (result != PushResult::ok) [[unlikely]] {
-    count_drop(session, thread.tid, result,
-               {&pillion_counters::launches_dropped_busy, &pillion_counters::launches_dropped_full});
+    drop_launch(session, thread.tid, result);
   }
   account_handler(session, thread, launch.time_ns, sampled);
 }
@@ -208,8 +221,7 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
   const pillion_launch_failed record{
       {PILLION_RECORD_LAUNCH_FAILED, 0, sizeof(record)}, data.correlation_id, result};
   count(session.counters, tid, &pillion_counters::launches_failed);
-  const PushResult pushed =
-      push(session, session.number.load(std::memory_order_relaxed), tid, &record, sizeof(record));
+  const PushResult pushed = push(session, session.number.load(std::memory_order_relaxed), tid, record, false);
   count_drop(session, tid, pushed, {&pillion_counters::other_dropped, &pillion_counters::other_dropped});
 }
 
@@ -254,6 +266,12 @@ void subscriber_callback(void*, cupti::CallbackDomain domain, std::uint32_t cbid
     default:
       break;
   }
+}
+
+void add_recorded_launches(CaptureSession& session) {
+  const std::uint64_t recorded = session.events->tally();
+  count(session.counters, own_tid(), &pillion_counters::launches, recorded - session.launches_added);
+  session.launches_added = recorded;
 }
 
 bool cupti_is_lost() { return g_lost.load(std::memory_order_relaxed); }

@@ -33,6 +33,7 @@ void RingSet::open(void* region, const pillion_region_header& checked) {
     ring.shared = reinterpret_cast<pillion_ring*>(base + checked.rings_offset) + i;
     ring.data = base + checked.data_offset + std::uint64_t{i} * checked.ring_bytes;
     ring.resets.store(0, std::memory_order_relaxed);
+    ring.tally.store(0, std::memory_order_relaxed);
     // Pairs with the acquire of try_ring().
     ring.lock.store(Ring::kFree, std::memory_order_release);
   }
@@ -71,6 +72,12 @@ void RingSet::release_dead_holders() {
 void RingSet::close_in_child() {
   count_.store(0, std::memory_order_relaxed);
   for (Ring& ring : rings_) ring.lock.store(Ring::kClosed, std::memory_order_relaxed);
+}
+
+std::uint64_t RingSet::tally() const {
+  std::uint64_t sum = 0;
+  for (const Ring& ring : rings_) sum += ring.tally.load(std::memory_order_relaxed);
+  return sum;
 }
 
 std::uint64_t RingSet::resets() const {

@@ -36,6 +36,7 @@ struct alignas(64) Ring {
   std::uint64_t tail_seen;          // the last tail that was read and believed
   pillion_ring* shared;
   std::uint8_t* data;
+  std::atomic<std::uint64_t> tally;   // what its holders have counted, see Reservation::count_one()
   std::atomic<std::uint64_t> resets;  // tails that could not be
 };
 
@@ -68,6 +69,11 @@ class Reservation {
   }
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+  // Counts under the ring's lock, which is held anyway: an atomic add of its own would cost half as much as the record.
+  void count_one() {
+    ring_->tally.store(ring_->tally.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
 
  private:
   friend class RingSet;
@@ -142,6 +148,8 @@ class RingSet {
   // In a forked child: every ring closed at once, whoever held it.
   void close_in_child();
 
+  // Any thread: what was counted in this session's reservations.
+  [[nodiscard]] std::uint64_t tally() const;
   [[nodiscard]] std::uint64_t resets() const;
   [[nodiscard]] bool quiescent() const;
 

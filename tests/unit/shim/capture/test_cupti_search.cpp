@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cupti_fit.h"
 #include "cupti_search.h"
-#include "cupti_version.h"
 
 using namespace pillion::shim;
 

@@ -118,11 +118,16 @@ SAME_VALUE(pc::kOldSubscriberNameMin, CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN);
 
 // Of a function: as many parameters, each as wide, and a result as wide. Pointers differ in what they point
 // to.
+template <typename T>
+inline constexpr std::size_t kWidth = sizeof(T);
+template <>
+inline constexpr std::size_t kWidth<void> = 0;
+
 template <typename Ours, typename Theirs>
 struct SameCall : std::false_type {};
 template <typename R1, typename... A1, typename R2, typename... A2>
 struct SameCall<R1 (*)(A1...), R2 (*)(A2...)>
-    : std::bool_constant<sizeof(R1) == sizeof(R2) && sizeof...(A1) == sizeof...(A2) &&
+    : std::bool_constant<kWidth<R1> == kWidth<R2> && sizeof...(A1) == sizeof...(A2) &&
                          ((sizeof(A1) == sizeof(A2) &&
                            std::is_pointer_v<A1> == std::is_pointer_v<A2>)&&...)> {};
 #define SAME_CALL(ours, theirs) static_assert(SameCall<pc::ours, decltype(&theirs)>::value)

@@ -85,7 +85,8 @@ class TestSession {
     return by_type;
   }
 
-  std::uint64_t counter(std::uint64_t pillion_counters::*field) const {
+  std::uint64_t counter(std::uint64_t pillion_counters::*field) {
+    add_recorded_launches(session_);
     std::uint64_t total = 0;
     for (const pillion_counters& shard : counters_) total += shard.*field;
     return total;

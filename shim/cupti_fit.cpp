@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cupti_version.h"
+#include "cupti_fit.h"
 
 namespace pillion::shim {
 namespace {
