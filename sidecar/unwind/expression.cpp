@@ -204,7 +204,7 @@ class Evaluation {
   const Registers& registers_;
   const StackView& stack_;
   std::optional<std::uint64_t> cfa_;
-  std::array<std::uint64_t, kDepthMax + 1> values_{};
+  std::array<std::uint64_t, kDepthMax + 1> values_;  // only the first depth_ are set
   std::size_t depth_ = 0;
   std::size_t next_ = 0;
   std::uint64_t failed_address_ = 0;

@@ -31,11 +31,12 @@ ExpressionValue value_of(const RegisterRule& rule, unsigned index, const Registe
 
 }  // namespace
 
-StepResult step_by_rules(const FrameRules& rules, const StackView& stack, Registers& registers) {
+StepResult step_by_rules(const FrameRules& rules, const StackView& stack, Registers& registers,
+                         bool all_registers) {
   const auto cfa = evaluate(rules.cfa, registers, stack, std::nullopt);
   if (cfa.status != ExpressionStatus::ok) return {cfa.status, cfa.address};
   Registers caller;
-  for (unsigned index = 0; index < PILLION_REG_COUNT; ++index) {
+  for (unsigned index = 0; index < (all_registers ? PILLION_REG_COUNT : PILLION_REG_RBX); ++index) {
     const auto found = value_of(rules.registers[index], index, registers, stack, cfa.value);
     if (found.status == ExpressionStatus::ok) {
       caller.set(index, found.value);

@@ -30,8 +30,10 @@ struct StepResult {
   std::uint64_t address = 0;  // of the failed read
 };
 
-// Replaces `registers` by the caller's. Registers whose value cannot be told become unknown; a failure to get
-// CFA, return address or rsp fails the step and leaves `registers` as they were.
-[[nodiscard]] StepResult step_by_rules(const FrameRules& rules, const StackView& stack, Registers& registers);
+// Replaces `registers` by the caller's: all, or rip, rsp and rbp only. Registers whose value cannot be told
+// become unknown; a failure to get CFA, return address or rsp fails the step and leaves `registers` as they
+// were.
+[[nodiscard]] StepResult step_by_rules(const FrameRules& rules, const StackView& stack, Registers& registers,
+                                       bool all_registers);
 
 }  // namespace pillion::unwind

@@ -36,7 +36,7 @@ struct Unwinder::Walk {
       : snapshot(raw), maps(table), space(addresses), stack(raw.stack_start, raw.stack), all_registers(all) {
     registers.values = raw.registers;
     registers.known = all ? kAllRegisters : kWalkRegisters;
-    outcome.stack.frames.reserve(64);
+    outcome.stack.frames.reserve(128);
   }
 
   Step end(StackEnding ending) {
@@ -165,9 +165,10 @@ Unwinder::Step Unwinder::step_by_rules_of(Walk& walk, const Region& region, std:
   const std::uint64_t rsp = walk.registers.rsp();
   StepResult result;
   if (row.cfa == CfaRule::slow) {
-    result = step_by_rules(slow_rules_[static_cast<std::size_t>(row.cfa_offset)], walk.stack, walk.registers);
+    result = step_by_rules(slow_rules_[static_cast<std::size_t>(row.cfa_offset)], walk.stack, walk.registers,
+                           walk.all_registers);
   } else if (const auto rules = region.cfi->rules_at(address)) {
-    result = step_by_rules(*rules, walk.stack, walk.registers);
+    result = step_by_rules(*rules, walk.stack, walk.registers, walk.all_registers);
   }
   switch (result.status) {
     case ExpressionStatus::ok:

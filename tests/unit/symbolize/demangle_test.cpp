@@ -11,7 +11,8 @@ TEST_CASE("C++ and Rust names are made readable, others stay") {
   CHECK(demangle("_Z6kernelIfLi128EEvPT_S1_i") == "void kernel<float, 128>(float*, float*, int)");
   CHECK(demangle("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE") == "core::fmt::Formatter::pad");
   CHECK(demangle("_RNvC6_123foo3bar") == "123foo::bar");
-  for (const std::string name : {"", "main", "_start", "volta_sgemm_128x64_nn", "_Z", "_R", "_Znotaname", "__Z", "[memset]"})
+  for (const std::string name :
+       {"", "main", "_start", "volta_sgemm_128x64_nn", "_Z", "_R", "_Znotaname", "__Z", "[memset]"})
     CHECK(demangle(name) == name);
   const std::string with_zero("_Z1fv\0x", 7);
   CHECK(demangle(with_zero) == with_zero);
@@ -29,7 +30,9 @@ TEST_CASE("a name that expands without end is cut") {
   // Each level doubles the last: f(pair<T, T>) with T the level before, by substitution.
   std::string name = "_Z1f";
   std::string type = "1aIiiE";
-  for (int level = 0; level < 24; ++level) type = "1aI" + type + "S" + (level == 0 ? "0" : std::string(1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[level])) + "_E";
+  for (int level = 0; level < 24; ++level)
+    type = "1aI" + type + "S" +
+           (level == 0 ? "0" : std::string(1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[level])) + "_E";
   const auto text = demangle(name + type);
   CHECK(text.size() <= kDemangledMax + 3);
   CHECK(text.size() > 100);
@@ -46,7 +49,8 @@ TEST_CASE("mutated names never fault") {
   std::mt19937 random(3);
   for (int round = 0; round < 20000; ++round) {
     std::string name = seeds[random() % 3];
-    for (unsigned change = 0; change < 1 + random() % 6; ++change) name[2 + random() % (name.size() - 2)] = "_ZNSTIELKRPFv0123456789abci"[random() % 27];
+    for (unsigned change = 0; change < 1 + random() % 6; ++change)
+      name[2 + random() % (name.size() - 2)] = "_ZNSTIELKRPFv0123456789abci"[random() % 27];
     REQUIRE(demangle(name).size() <= kDemangledMax + 3);
   }
 }

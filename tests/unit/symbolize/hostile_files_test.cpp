@@ -54,7 +54,9 @@ TEST_CASE("mutated and cut files give names or errors") {
     const bool in_headers = round % 2 == 0;
     for (unsigned change = 0; change < 1 + random() % 40; ++change) {
       const std::size_t tail = std::min<std::size_t>(bytes.size(), 64U * 40U);
-      const std::size_t at = in_headers ? (random() % 2 == 0 ? random() % 1024 : bytes.size() - 1 - random() % tail) : random() % bytes.size();
+      const std::size_t at = in_headers
+                                 ? (random() % 2 == 0 ? random() % 1024 : bytes.size() - 1 - random() % tail)
+                                 : random() % bytes.size();
       bytes[at] = static_cast<char>(random());
     }
     if (round % 5 == 0) bytes.resize(random() % bytes.size());

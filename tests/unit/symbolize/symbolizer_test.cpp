@@ -46,13 +46,15 @@ TEST_CASE("inline frames, lines and names come from debug info") {
   Symbolizer symbolizer(files);
   const auto file = add_file(files, SAMPLE_FOLDER "/libsample.so");
   REQUIRE(file != 0);
-  require_inlined_chain(symbolizer.resolve(file, sample.address(sample.facts.inline_return), true), sample.facts);
+  require_inlined_chain(symbolizer.resolve(file, sample.address(sample.facts.inline_return), true),
+                        sample.facts);
   const auto exported = symbolizer.resolve(file, sample.exported, false);
   REQUIRE(exported.size() == 1);
   CHECK(exported[0].function == "exported_c_function");
   CHECK(exported[0].system_name == "exported_c_function");
   CHECK(exported[0].start_line > 0);
-  CHECK(symbolizer.resolve(file, sample.address(sample.facts.local_function), false)[0].function.starts_with("local_function("));
+  CHECK(symbolizer.resolve(file, sample.address(sample.facts.local_function), false)[0].function.starts_with(
+      "local_function("));
   CHECK(symbolizer.counters().named_by_debug_info == 3);
 }
 
@@ -62,7 +64,8 @@ TEST_CASE("code that clang built, without .debug_aranges, has inline frames too"
   FileTable files;
   Symbolizer symbolizer(files);
   const auto file = add_file(files, SAMPLE_FOLDER "/libsample_clang.so");
-  require_inlined_chain(symbolizer.resolve(file, sample.address(sample.facts.inline_return), true), sample.facts);
+  require_inlined_chain(symbolizer.resolve(file, sample.address(sample.facts.inline_return), true),
+                        sample.facts);
 }
 
 TEST_CASE("a separate debug file is found by build-id") {
@@ -70,7 +73,8 @@ TEST_CASE("a separate debug file is found by build-id") {
   FileTable files;
   Symbolizer symbolizer(files, SAMPLE_FOLDER "/debug");
   const auto file = add_file(files, SAMPLE_FOLDER "/libsample_stripped.so");
-  require_inlined_chain(symbolizer.resolve(file, sample.address(sample.facts.inline_return), true), sample.facts);
+  require_inlined_chain(symbolizer.resolve(file, sample.address(sample.facts.inline_return), true),
+                        sample.facts);
 }
 
 TEST_CASE("without debug info names come from symbols, within their size") {
@@ -82,7 +86,8 @@ TEST_CASE("without debug info names come from symbols, within their size") {
   REQUIRE(frames.size() == 1);
   CHECK(frames[0].function == "sample::outer(sample::Argument const&, int)");
   CHECK(frames[0].line == 0);
-  CHECK(symbolizer.resolve(file, sample.address(sample.facts.hidden_function) + 1, false)[0].function == "hidden_function(int)");
+  CHECK(symbolizer.resolve(file, sample.address(sample.facts.hidden_function) + 1, false)[0].function ==
+        "hidden_function(int)");
   CHECK(symbolizer.counters().named_by_symbol == 2);
 }
 
@@ -106,7 +111,8 @@ TEST_CASE("symbols packed into .gnu_debugdata name the functions of a stripped l
   FileTable files;
   Symbolizer symbolizer(files, "/nonexistent");
   const auto file = add_file(files, SAMPLE_FOLDER "/libsample_packed.so");
-  CHECK(symbolizer.resolve(file, sample.address(sample.facts.local_function), false)[0].function == "local_function(int)");
+  CHECK(symbolizer.resolve(file, sample.address(sample.facts.local_function), false)[0].function ==
+        "local_function(int)");
 }
 
 TEST_CASE("frames without a readable file still get a name") {
