@@ -134,13 +134,14 @@ bool EventLoop::run_once(std::chrono::nanoseconds timeout) {
   const int count = ::epoll_wait(epoll_.get(), events.data(), kEventsPerRound, wait_ms(timeout));
   std::size_t ran = 0;
   for (int i = 0; i < count && !stopped_.load(); ++i) {
-    const epoll_event& event = events[static_cast<std::size_t>(i)];
-    if (event.data.u64 == kWakeup) {
+    const epoll_event event = events[static_cast<std::size_t>(i)];
+    const std::uint64_t number = event.data.u64;  // the struct is packed: no reference into it
+    if (number == kWakeup) {
       std::uint64_t sum = 0;
       (void)!::read(wakeup_.get(), &sum, sizeof(sum));
       continue;
     }
-    const auto found = watches_.find(event.data.u64);
+    const auto found = watches_.find(number);
     if (found == watches_.end()) continue;
     const auto kept = found->second;  // a callback may unwatch itself
     kept->callback(event.events);

@@ -97,9 +97,8 @@ class TestProducer {
     return true;
   }
   template <typename Wire>
-  bool push(const Wire& record) {
-    return push(std::as_bytes(std::span(&record, 1)));
-  }
+  requires requires(const Wire& wire) { wire.header.size; }
+  bool push(const Wire& record) { return push(std::as_bytes(std::span(&record, 1))); }
 
  private:
   pillion_ring* ring_;
