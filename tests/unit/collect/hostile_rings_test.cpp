@@ -6,6 +6,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "base/clock.h"
 #include "collect/collector.h"
 #include "test_rings.h"
 
@@ -91,9 +92,13 @@ TEST_CASE("a writer that breaks every rule while it is read harms nobody") {
     }
   });
   SummingSink sink;
-  for (int i = 0; i < 20'000; ++i) (void)collector.drain(sink);
+  // Until the writer has really been at work, however the two are scheduled.
+  const std::uint64_t end = monotonic_ns() + 60'000'000'000;
+  while ((collector.counts().drains < 20'000 || collector.counts().ring_resets < 100) &&
+         monotonic_ns() < end) {
+    (void)collector.drain(sink);
+  }
   stop = true;
   writer.join();
-  CHECK(collector.counts().drains == 20'000);
-  CHECK(collector.counts().ring_resets > 0);
+  CHECK(collector.counts().ring_resets >= 100);
 }
