@@ -121,9 +121,8 @@ const StackBuilder::FileInfo& StackBuilder::file(TargetId target, std::uint32_t 
 
 std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
   // A file's frames are the same in every target; code without a file is each target's own.
-  const TargetId owner = at.file == 0 ? target : 0;
-  const auto [found, made] = frames_.try_emplace({owner, at.file, at.address, at.is_return}, 0);
-  if (!made) return found->second;
+  const FrameKey key{at.address, at.file, at.file == 0 ? target : 0, at.is_return};
+  if (const std::uint32_t* found = frames_.find(key)) return *found;
   const FileInfo& info = file(target, at.file);
   Location location{info.mapping, at.address + info.bias, {}};
   for (const SourceFrame& source : resolver_.resolve(target, at)) {
@@ -135,8 +134,9 @@ std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
                                                 : "[unknown file]";
     location.lines.push_back({function(offset_name(where, at.address), {}, {}), 0});
   }
-  found->second = add_location(std::move(location));
-  return found->second;
+  const std::uint32_t made = add_location(std::move(location));
+  *frames_.insert(key).first = made;
+  return made;
 }
 
 // The snapshot is taken inside the shim's handler, which CUPTI calls, which libcuda calls: the application's
