@@ -129,9 +129,7 @@ std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
     location.lines.push_back({function(source.function, source.system_name, source.file), source.line});
   }
   if (location.lines.empty()) {
-    const std::string_view where = at.file == 0 ? "[anonymous code]"
-                                   : info.known ? info.name
-                                                : "[unknown file]";
+    const std::string where = at.file == 0 ? "[anonymous code]" : info.known ? info.name : "[unknown file]";
     location.lines.push_back({function(offset_name(where, at.address), {}, {}), 0});
   }
   const std::uint32_t made = add_location(std::move(location));
