@@ -2,7 +2,8 @@
 #include "export/folded.h"
 
 #include <algorithm>
-#include <map>
+#include <utility>
+#include <vector>
 
 namespace pillion::exporting {
 namespace {
@@ -28,7 +29,8 @@ std::string process_of(const profile::Profile& profile, const profile::Sample& s
 }  // namespace
 
 std::string to_folded(const profile::Profile& profile, profile::ValueIndex value) {
-  std::map<std::string, std::int64_t> lines;
+  std::vector<std::pair<std::string, std::int64_t>> lines;
+  lines.reserve(profile.samples.size());
   for (const profile::Sample& sample : profile.samples) {
     if (sample.values[value] == 0) continue;
     std::string line;
@@ -39,10 +41,16 @@ std::string to_folded(const profile::Profile& profile, profile::ValueIndex value
         append_frame(line, profile.text(profile.functions[at->function - 1].name));
       }
     }
-    lines[line] += sample.values[value];
+    lines.emplace_back(std::move(line), sample.values[value]);
   }
+  std::sort(lines.begin(), lines.end());
   std::string out;
-  for (const auto& [line, total] : lines) out += line + ' ' + std::to_string(total) + '\n';
+  for (std::size_t i = 0; i < lines.size();) {
+    const std::string& line = lines[i].first;
+    std::int64_t total = 0;
+    for (; i < lines.size() && lines[i].first == line; ++i) total += lines[i].second;
+    out += line + ' ' + std::to_string(total) + '\n';
+  }
   return out;
 }
 

@@ -8,7 +8,7 @@
 
 namespace pillion::exporting {
 
-// zlib's level 1: see tests/bench/README.md for what the higher ones cost and save.
+// zlib's level 1: see tests/bench/export/README.md for what the higher ones cost and save.
 inline constexpr int kGzipLevel = 1;
 
 // A gzipped perftools.profiles.Profile (github.com/google/pprof, proto/profile.proto). The quality block is

@@ -16,8 +16,8 @@ namespace pillion::profile {
 
 // What only the session and the collect stage know about one target, for the quality block.
 struct TargetQuality {
-  pillion_counters counters{};  // the shim's, end of window minus its beginning; launching_threads,
-                                // sample_interval and last_tick_ns as they stand at the end
+  pillion_counters counters{};       // the shim's, end of window minus its beginning; launching_threads,
+                                     // sample_interval and last_tick_ns as they stand at the end
   std::uint32_t driver_version = 0;  // cuDriverGetVersion
   std::uint32_t cupti_version = 0;   // cuptiGetVersion
   std::string cupti_path;

@@ -121,22 +121,20 @@ const StackBuilder::FileInfo& StackBuilder::file(TargetId target, std::uint32_t 
 
 std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
   // A file's frames are the same in every target; code without a file is each target's own.
-  const TargetId owner = at.file == 0 ? target : 0;
-  const auto [found, made] = frames_.try_emplace({owner, at.file, at.address, at.is_return}, 0);
-  if (!made) return found->second;
+  const FrameKey key{at.address, at.file, at.file == 0 ? target : 0, at.is_return};
+  if (const std::uint32_t* found = frames_.find(key)) return *found;
   const FileInfo& info = file(target, at.file);
   Location location{info.mapping, at.address + info.bias, {}};
   for (const SourceFrame& source : resolver_.resolve(target, at)) {
     location.lines.push_back({function(source.function, source.system_name, source.file), source.line});
   }
   if (location.lines.empty()) {
-    const std::string_view where = at.file == 0 ? "[anonymous code]"
-                                   : info.known ? info.name
-                                                : "[unknown file]";
+    const std::string where = at.file == 0 ? "[anonymous code]" : info.known ? info.name : "[unknown file]";
     location.lines.push_back({function(offset_name(where, at.address), {}, {}), 0});
   }
-  found->second = add_location(std::move(location));
-  return found->second;
+  const std::uint32_t made = add_location(std::move(location));
+  *frames_.insert(key).first = made;
+  return made;
 }
 
 // The snapshot is taken inside the shim's handler, which CUPTI calls, which libcuda calls: the application's

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/stack_table.h"
 #include "base/window_data.h"
 #include "profile/frame_resolver.h"
@@ -53,6 +54,29 @@ class StackBuilder {
   const FileInfo& file(TargetId target, std::uint32_t file);
   [[nodiscard]] std::size_t first_application_frame(TargetId target, const std::vector<UnwoundFrame>& frames);
 
+  // A process has some 100,000 stacks of 60 frames at worst: these two are looked up for each frame and
+  // stack.
+  struct FrameKey {
+    std::uint64_t address = 0;
+    std::uint32_t file = 0;
+    TargetId target = 0;  // 0: the file's, the same in every target
+    bool is_return = false;
+    bool operator==(const FrameKey&) const = default;
+  };
+  struct FrameHash {
+    std::uint64_t operator()(const FrameKey& key) const {
+      return mix64(mix64(key.address ^ kHashSeed) + ((std::uint64_t{key.file} << 32 | key.target) << 1) +
+                   key.is_return);
+    }
+  };
+  struct ListHash {
+    std::size_t operator()(const std::vector<std::uint32_t>& list) const {
+      std::uint64_t hash = kHashSeed;
+      for (const std::uint32_t id : list) hash = (hash ^ id) * 0x9e3779b97f4a7c15u + (hash >> 31);
+      return mix64(hash);
+    }
+  };
+
   Profile& profile_;
   TextTable& texts_;
   FrameResolver& resolver_;
@@ -61,12 +85,12 @@ class StackBuilder {
   std::map<std::tuple<TextId, TextId, TextId>, std::uint32_t> functions_;
   std::unordered_map<std::uint32_t, std::uint32_t> pseudo_;                   // function -> location
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> kernels_;  // function, mapping -> location
-  std::map<std::tuple<TargetId, std::uint32_t, std::uint64_t, bool>, std::uint32_t> frames_;
+  FlatMap<FrameKey, std::uint32_t, FrameHash> frames_;
   std::map<std::pair<TargetId, std::uint32_t>, FileInfo> files_;
   std::map<std::pair<TextId, TextId>, std::uint32_t> mappings_;  // file, build-id
   std::map<std::pair<TargetId, StackId>, std::uint32_t> stacks_;
-  std::map<std::vector<std::uint32_t>, std::uint32_t> list_ids_;
-  std::vector<const std::vector<std::uint32_t>*> lists_;  // into list_ids_
+  std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, ListHash> list_ids_;
+  std::vector<const std::vector<std::uint32_t>*> lists_;  // into list_ids_, whose nodes stay where they are
 };
 
 [[nodiscard]] const char* ending_name(StackEnding ending);
