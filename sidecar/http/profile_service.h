@@ -74,8 +74,9 @@ class ProfileService {
   //
   // `stop` becomes true when the client hangs up or the program is told to end: the window ends at once, and
   // what it holds is still answered (a client that is gone does not read it; `record` writes it). The reply
-  // should come within a second of it. Callbacks on `stop` run on the thread that watches all connections:
-  // they must not block (waking a std::condition_variable_any that waits with `stop` is what it is made for).
+  // should come within half a second: at the end of the program a connection is cut after one. Callbacks on
+  // `stop` run on the thread that watches all connections: they must not block (waking a
+  // std::condition_variable_any that waits with `stop` is what it is made for).
   [[nodiscard]] virtual ServiceResult profile(const ProfileRequest& request, std::stop_token stop) = 0;
 
   // State and doctor, as one JSON object. Bounded work: no file of the workload is read, no session waited
