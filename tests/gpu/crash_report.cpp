@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <initializer_list>
 
 namespace {
 
