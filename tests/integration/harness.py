@@ -191,11 +191,11 @@ def windows_open(sidecar):
 
 
 def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environment):
-    """A workload that launches nothing before the window is open and has ended before it closes.
+    """A workload that launches nothing before the window is open, is through before it closes, and ends after it.
 
     Returns (profile, the workload's own truth)."""
-    start = bench.folder / f"start-{bench.count}"
-    workload = bench.workload(name, *arguments, "--start-file", start, **environment)
+    start, end = bench.folder / f"start-{bench.count}", bench.folder / f"end-{bench.count}"
+    workload = bench.workload(name, *arguments, "--start-file", start, "--end-file", end, **environment)
     sidecar = bench.sidecar("-wait-for-shim", "20s", *sidecar_flags)
     sidecar.wait_ready()
     answer = {}
@@ -208,7 +208,7 @@ def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environme
     try:
         wait_until(lambda: windows_open(sidecar) == 1, "the window to be open")
         start.touch()
-        truth = workload.truth(seconds + 30)
     finally:
         thread.join()
-    return answer["profile"], truth
+        end.touch()
+    return answer["profile"], workload.truth()

@@ -160,6 +160,7 @@ void print_truth(const std::string& name, std::uint64_t launches, double elapsed
       name.c_str(), static_cast<unsigned long long>(launches), elapsed_s, simulated_gpu_ns().c_str(),
       text.c_str(), extra.c_str(), simulated_truth().c_str());
   std::fflush(stdout);
+  wait_for_end_file();
 }
 
 }  // namespace workload
