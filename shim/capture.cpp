@@ -102,6 +102,7 @@ bool prepare_memory(const CaptureRequest& request, const CuptiApi& api, pillion_
 // Takes the session away from the callbacks. Afterwards none of them touches what the request lent.
 void end_session(CaptureSession* session) {
   g_session.store(nullptr, std::memory_order_seq_cst);
+  // Completions that are under way stop at their next record.
   session->number.store(0, std::memory_order_relaxed);
   (void)activity_quiesce(2000);
   g_modules.end();
