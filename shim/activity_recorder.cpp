@@ -210,6 +210,7 @@ bool activity_quiesce(std::uint32_t wait_ms) {
 }
 
 void activity_end(bool finalized) {
+  if (activity_quiesce(0)) g_names.end();
   if (finalized && activity_quiesce(0)) {
     g_buffers.reclaim_all();
   } else {
