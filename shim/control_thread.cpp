@@ -52,6 +52,8 @@ void wait_and_serve() {
   if (starved && patience < 0) patience = static_cast<int>(kStarvedNs / 1'000'000);
   if (::poll(watched, 2, patience) <= 0) return;
   receiving.store(true, std::memory_order_seq_cst);
+  // An exit from here on waits for what we make of it; the loop sets it right afterwards.
+  busy.store(true, std::memory_order_seq_cst);
   if (watched[1].revents != 0) {
     session.peer().pump();
     session.on_readable();

@@ -74,9 +74,10 @@ std::string masks() {
   std::string all;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::ifstream status(task.path() / "status");
+    const bool is_main = task.path().filename() == std::to_string(::getpid());
     std::string name;
     for (std::string line; std::getline(status, line);) {
-      if (line.starts_with("Name:")) name = line.substr(6);
+      if (line.starts_with("Name:")) name = is_main ? "main" : line.substr(6);
       if (line.starts_with("SigBlk:")) all += name + "=" + line.substr(8) + " ";
     }
   }

@@ -108,7 +108,7 @@ TEST_CASE("a killed process leaves whole records, its counters, and the end of t
 }
 
 TEST_CASE("a forked child is inert and holds nothing; its parent goes on") {
-  Armed at(Environment{{"FAKE_PRODUCERS", "2"}, {"FAKE_REPORT", "/dev/null"}});
+  Armed at(Environment{});
   for (int i = 0; i < 5; ++i) CHECK(at.host.ask("fork") == "launch=closed sockets=0");
   CHECK(at.host.ask("launch") == "launch=ok sockets=2");
   at.peer.send(PILLION_QUERY, pillion_query{});
@@ -139,7 +139,7 @@ TEST_CASE("the shim's threads block all signals but libc's own two, and setuid w
       constexpr auto kBit = [](int signal) { return std::uint64_t{1} << (signal - 1); };
       CHECK(mask == ~(kBit(9) | kBit(19) | kBit(32) | kBit(33)));
       ++ours;
-    } else if (name == "shim_host") {
+    } else if (name == "main") {
       CHECK(mask == 0);
     }
   }
@@ -163,6 +163,9 @@ TEST_CASE("under RLIMIT_FSIZE 0 the program is unharmed, logging or not") {
 }
 
 TEST_CASE("a program that closes every descriptor keeps those it opens afterwards") {
+#ifdef __SANITIZE_THREAD__
+  SKIP("ThreadSanitizer does not see close_range() and takes the reuse of a number for a race");
+#endif
   for (const bool armed : {false, true}) {
     SocketDirectory directory;
     HostProcess host(directory, {{"FAKE_PRODUCERS", "2"}});
@@ -184,6 +187,7 @@ TEST_CASE("a program that closes every descriptor keeps those it opens afterward
     CHECK(host.ask("highfds") == "104");
     host.tell("exit");
     CHECK(host.wait(5000) == 5);
+    CHECK(host.errors() == "");
   }
 }
 
