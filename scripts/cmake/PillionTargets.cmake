@@ -3,8 +3,10 @@
 
 find_program(PILLION_CCACHE ccache)
 if(PILLION_CCACHE)
-  set(CMAKE_C_COMPILER_LAUNCHER ${PILLION_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${PILLION_CCACHE})
+  # Relative paths in the hash: a second checkout of the same tree finds what the first one compiled.
+  set(_ccache ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${PILLION_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${_ccache})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${_ccache})
 endif()
 
 find_package(PkgConfig REQUIRED)

@@ -5,7 +5,18 @@
 
 namespace pillion::collect {
 
+namespace {
+
+std::uint64_t fnv1a(const std::vector<std::byte>& bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::byte byte : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3u;
+  return hash;
+}
+
+}  // namespace
+
 void ModuleStore::add(TargetId target, ModuleBytes module) {
+  module.fnv1a = fnv1a(module.bytes);
   const std::lock_guard lock(mutex_);
   if (module.origin == PILLION_MODULE_UNLOADED) {
     ++counts_.unloaded;
@@ -50,6 +61,14 @@ std::vector<std::shared_ptr<const ModuleBytes>> ModuleStore::of_target(TargetId 
        ++held) {
     modules.push_back(held->second.module);
   }
+  return modules;
+}
+
+std::vector<std::pair<TargetId, std::shared_ptr<const ModuleBytes>>> ModuleStore::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<TargetId, std::shared_ptr<const ModuleBytes>>> modules;
+  modules.reserve(held_.size());
+  for (const auto& [key, held] : held_) modules.emplace_back(key.first, held.module);
   return modules;
 }
 

@@ -22,6 +22,7 @@ struct ModuleBytes {
   std::uint64_t crc = 0;      // cuptiGetCubinCrc, 0: not computed
   std::uint64_t time_ns = 0;
   std::vector<std::byte> bytes;
+  std::uint64_t fnv1a = 0;  // 64-bit FNV-1a of bytes, by the store: tells people and tests which module it is
 };
 
 struct ModuleStoreCounts {
@@ -50,6 +51,7 @@ class ModuleStore {
   [[nodiscard]] std::shared_ptr<const ModuleBytes> find(TargetId target, std::uint32_t module) const;
   [[nodiscard]] std::vector<std::shared_ptr<const ModuleBytes>> of_target(TargetId target) const;
   void forget(TargetId target);
+  [[nodiscard]] std::vector<std::pair<TargetId, std::shared_ptr<const ModuleBytes>>> all() const;
   [[nodiscard]] ModuleStoreCounts counts() const;
 
  private:

@@ -58,6 +58,13 @@ nlohmann::json Pipeline::status() {
   const auto unwound = unwind_->counters();
   nlohmann::json stacks;
   for (std::size_t i = 0; i < unwound.endings.size(); ++i) stacks[kEndings[i]] = unwound.endings[i];
+  nlohmann::json modules = nlohmann::json::array();
+  for (const auto& [target, module] : drain_->modules().all()) {
+    modules.push_back({{"target", target},
+                       {"module", module->module},
+                       {"bytes", module->bytes.size()},
+                       {"fnv1a", module->fnv1a}});
+  }
   return {{"wire", {{"major", PILLION_ABI_MAJOR}, {"minor", PILLION_ABI_MINOR}}},
           {"socket_directory", json_of(attach.directory, options_.socket_dir)},
           {"processes", processes},
@@ -66,6 +73,7 @@ nlohmann::json Pipeline::status() {
           {"refusals", attach.refusals},
           {"windows_taken", windows_taken_.load()},
           {"ring_bytes", attach.ring_bytes},
+          {"modules", modules},
           {"totals",
            {{"launches", totals.join.launches},
             {"executions", totals.join.executions},
@@ -73,8 +81,7 @@ nlohmann::json Pipeline::status() {
             {"launched_before_session", totals.join.launched_before},
             {"snapshots", totals.shim.snapshots},
             {"dropped", dropped(totals.shim, totals.collect)},
-            {"stacks", stacks},
-            {"modules", drain_->modules().counts().modules}}}};
+            {"stacks", stacks}}}};
 }
 
 http::MetricsSnapshot Pipeline::metrics() {

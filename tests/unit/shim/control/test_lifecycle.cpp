@@ -163,6 +163,9 @@ TEST_CASE("under RLIMIT_FSIZE 0 the program is unharmed, logging or not") {
 }
 
 TEST_CASE("a program that closes every descriptor keeps those it opens afterwards") {
+#ifdef __SANITIZE_THREAD__
+  SKIP("ThreadSanitizer does not see close_range() and takes the reuse of a number for a race");
+#endif
   for (const bool armed : {false, true}) {
     SocketDirectory directory;
     HostProcess host(directory, {{"FAKE_PRODUCERS", "2"}});
