@@ -10,13 +10,15 @@ import json
 import os
 import pathlib
 import re
-import select
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import tempfile
 import threading
 import time
+import unittest
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -72,6 +74,66 @@ class Workload:
             self.process.terminate()
 
 
+class Stepped:
+    """Launches exactly as many kernels as it is told to, and has run them when launch() returns."""
+
+    def __init__(self, workload):
+        self.process, self.pid, self.launches = workload.process, workload.pid, 0
+        first = self.process.stdout.readline()
+        if first != b"ready\n":
+            raise AssertionError(f"stepped said {first!r}")
+
+    def launch(self, count):
+        self.process.stdin.write(f"{count}\n".encode())
+        self.process.stdin.flush()
+        self.launches += count
+        answer = self.process.stdout.readline()
+        if answer != f"{self.launches}\n".encode():
+            raise AssertionError(f"stepped said {answer!r} instead of {self.launches}")
+
+    def truth(self, seconds=20):
+        """Lets it end."""
+        self.process.stdin.close()
+        line = self.process.stdout.readline()
+        code = self.process.wait(seconds)
+        if code != 0:
+            raise AssertionError(f"stepped exited {code}: {line!r}")
+        return json.loads(line)
+
+
+class Window:
+    """A window that is open while the test goes on. `with` it; take() waits for its end and returns the JSON."""
+
+    def __init__(self, sidecar, seconds, **parameters):
+        query = urllib.parse.urlencode({"seconds": seconds, "format": "json", **parameters})
+        self.sidecar, self.path, self.seconds = sidecar, f"/profile?{query}", seconds
+        self.status = self.body = self.error = None
+        self.thread = threading.Thread(target=self._ask)
+
+    def _ask(self):
+        try:
+            self.status, _, self.body = self.sidecar.request(self.path, timeout=self.seconds + 60)
+        except (OSError, http.client.HTTPException) as error:
+            self.error = error
+
+    def __enter__(self):
+        before = windows_open(self.sidecar)
+        self.thread.start()
+        wait_until(lambda: not self.thread.is_alive() or windows_open(self.sidecar) > before, "the window to be open")
+        if not self.thread.is_alive():
+            raise AssertionError(f"the window did not open: {self.status} {self.body} {self.error}")
+        return self
+
+    def __exit__(self, *_):
+        self.thread.join()
+
+    def take(self, expect=200):
+        self.thread.join()
+        if self.status != expect:
+            raise AssertionError(f"{self.path}: status {self.status}: {self.body!r} {self.error}")
+        return json.loads(self.body)
+
+
 class Sidecar:
     def __init__(self, process, log_path):
         self.process, self.log_path = process, log_path
@@ -114,6 +176,21 @@ class Sidecar:
     def wait_ready(self, seconds=15):
         wait_until(lambda: self.request("/readyz")[0] == 200, "readyz to be 200", seconds)
 
+    def process_state(self, pid):
+        """What /status says of the process: connected, armed, ...; None when it is not attached."""
+        for process in self.get_json("/status")["processes"]:
+            if process["pid"] == pid:
+                return process["state"]
+        return None
+
+    def wait_state(self, pid, state, seconds=10):
+        wait_until(lambda: self.process_state(pid) == state, f"process {pid} to be {state}", seconds)
+
+    def metric(self, name):
+        """Sum over the labels."""
+        lines = self.request("/metrics")[2].decode().splitlines()
+        return sum(float(line.split()[-1]) for line in lines if re.match(rf"{name}(\{{| )", line))
+
     def rss_bytes(self):
         for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -145,6 +222,9 @@ class Bench:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    pipe.close()
         if not os.environ.get("PILLION_KEEP"):
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -153,24 +233,34 @@ class Bench:
         environment["LD_LIBRARY_PATH"] = str(SIMGPU)
         if shim:
             environment["CUDA_INJECTION64_PATH"] = str(SHIM)
-        environment.update({key: str(value) for key, value in extra.items()})
+        environment.update({key: str(value) for key, value in extra.items() if value is not None})
         return environment
 
     def start(self, command, environment, **popen):
+        """stdout and stderr go to one log, unless popen says otherwise."""
         self.count += 1
         log_path = self.folder / f"{self.count}-{pathlib.Path(str(command[0])).name}.log"
         with open(log_path, "wb") as log:
-            process = subprocess.Popen([str(word) for word in command], env=environment, stdout=log,
-                                       stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **popen)
+            streams = {"stdout": log, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+            process = subprocess.Popen([str(word) for word in command], env=environment, **{**streams, **popen})
         self.processes.append(process)
         return process, log_path
 
     def workload(self, name, *arguments, shim=True, popen=None, **environment):
         truth_path = self.folder / f"truth-{self.count}.json"
-        environment = self.environment(shim, SIMGPU_TRUTH=truth_path, **environment)
+        environment = self.environment(shim, **{"SIMGPU_TRUTH": truth_path, **environment})
         program = name if "/" in str(name) else WORKLOADS / name
         process, log_path = self.start([program, *arguments], environment, **(popen or {}))
         return Workload(process, truth_path, log_path)
+
+    def stepped(self, *arguments, shim=True, popen=None, **environment):
+        """The workload that launches when told to."""
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, **(popen or {})}
+        workload = self.workload("stepped", *arguments, shim=shim, popen=pipes, **environment)
+        return Stepped(workload)
+
+    def shim_sockets(self):
+        return sorted(self.sockets.glob("pillion-*.sock"))
 
     def sidecar(self, *arguments, command="serve", **popen):
         words = [PILLION, command, "-listen", "127.0.0.1:0", "-socket-dir", self.sockets, *arguments]
@@ -188,6 +278,95 @@ def windows_open(sidecar):
         if line.startswith("pillion_windows_open "):
             return float(line.split()[1])
     raise AssertionError("no pillion_windows_open in /metrics")
+
+
+def functions(profile, stack):
+    """The names in a stack, leaf first."""
+    frames = (profile["frames"][number] for number in stack["frames"])
+    return [line["function"] for frame in frames for line in frame["lines"]]
+
+
+def files(profile, stack):
+    """The base names of the files that a stack's frames lie in."""
+    frames = (profile["frames"][number] for number in stack["frames"])
+    numbers = {frame["mapping"] for frame in frames if frame.get("mapping") is not None}
+    return {pathlib.Path(profile["mappings"][number]["file"]).name for number in numbers}
+
+
+def launches_of(profile, name):
+    """Launches under stacks in which a function of this name stands."""
+    return sum(stack["launches"] for stack in profile["stacks"] if any(name in f for f in functions(profile, stack)))
+
+
+class CallLog:
+    """The double's log of CUPTI calls: SIMGPU_CALL_LOG."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+
+    def calls(self, function=None):
+        """[(monotonic ns, function, result)], in order."""
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        rows = [line.split() for line in lines]
+        return [(int(row[0]), row[2], row[3]) for row in rows if function in (None, row[2])]
+
+
+def shim_hello(path):
+    """What the shim behind a socket answers to a peer that comes: (message type, bytes). 1 is HELLO, 2 BUSY."""
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as peer:
+        peer.settimeout(5)
+        peer.connect(str(path))
+        packet = peer.recv(65536)
+        return struct.unpack_from("<I", packet, 8)[0], packet
+
+
+def shim_asleep(path):
+    """Nobody holds the shim, and it is not armed (HELLO's flag 3, shim/abi/pillion_abi.h)."""
+    kind, packet = shim_hello(path)
+    return kind == 1 and struct.unpack_from("<I", packet, 48)[0] & 8 == 0
+
+
+class ProfileTest(unittest.TestCase):
+    """Assertions against a workload's own truth."""
+
+    def assert_nothing_lost(self, profile):
+        quality = profile["quality"]
+        names = ["launches_failed", "launched_before_session", "launch_record_lost", "pending", "evicted_unjoined",
+                 "launches_duplicate", "failures_unmatched", "dropped_by_cupti", "dropped_other", "records_skipped",
+                 "records_bad", "foreign_buffers", "stacks_unmatched"]
+        names += [name for name in quality if name.startswith(("dropped_launches", "dropped_executions",
+                                                               "invalid_stamps", "ring_resets"))]
+        self.assertEqual({name: quality[name] for name in names if quality[name] != 0}, {})
+
+    def assert_exact(self, profile, truth):
+        """Every launch and execution of the truth is in the profile once, to the nanosecond."""
+        simulated, quality = truth["simgpu"], profile["quality"]
+        self.assert_nothing_lost(profile)
+        self.assertGreater(simulated["executions"], 0)
+        self.assertEqual(quality["launches"], truth["launches"])
+        self.assertEqual(quality["executions"], simulated["executions"])
+        self.assertEqual(quality["joined"], simulated["executions"])
+        self.assertEqual(total(profile), simulated["gpu_ns"])
+        self.assertEqual(sum(stack["gpu_time_ns"] for stack in profile["stacks"]), simulated["gpu_ns"])
+        counted = {row["system_name"]: (row["launches"], row["gpu_time_ns"]) for row in profile["kernels"]
+                   if row["system_name"] in simulated["kernels"]}
+        expected = {name: (kernel["count"], kernel["ns"]) for name, kernel in simulated["kernels"].items()
+                    if kernel["count"]}
+        self.assertEqual(counted, expected)
+
+    def assert_launches(self, profile, count):
+        """Exactly so many launches, each with its execution."""
+        self.assert_nothing_lost(profile)
+        quality = profile["quality"]
+        self.assertEqual((quality["launches"], quality["executions"], quality["joined"]), (count, count, count))
+        self.assertEqual(sum(row["launches"] for row in profile["kernels"]), count)
+
+    def assert_all_rooted(self, profile):
+        quality = profile["quality"]
+        self.assertGreater(quality["stacks"], 0)
+        self.assertEqual(quality["stacks_ending_rooted"], quality["stacks"])
+        odd = [stack for stack in profile["stacks"] if "stack_ending" in stack["labels"]]
+        self.assertEqual(odd, [])
 
 
 def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environment):
