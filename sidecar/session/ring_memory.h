@@ -15,7 +15,7 @@
 
 namespace pillion::session {
 
-// Counts and sizes of what one session shares with its shim. The defaults are design.md's: 24 MiB of rings.
+// Counts and sizes of what one session shares with its shim. The defaults: 32 MiB of rings.
 struct RingGeometry {
   std::uint32_t events_rings = 16;
   std::uint32_t events_ring_bytes = 1u << 20;  // powers of two, from 4 KiB
