@@ -101,6 +101,7 @@ CUresult cuInit(unsigned int flags) {
   if (const auto injected = fault.next()) return *injected;
   if (device_count() == 0) return CUDA_ERROR_NO_DEVICE;
   simgpu::g_initializing = true;
+  simgpu::map_devices_for_init();
   simgpu::load_injection();
   pthread_atfork(nullptr, nullptr, [] {
     simgpu::g_forked = simgpu::g_ready.load(std::memory_order_relaxed);
