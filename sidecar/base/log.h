@@ -18,7 +18,8 @@ enum class LogLevel : std::uint8_t { debug, info, warning, error };
 void log(LogLevel level, std::string_view text);
 void set_log_level(LogLevel level);
 
-// Logs `text` once for each distinct `kind` and counts the rest. Thread-safe; at most 1,024 kinds are told apart.
+// Logs `text` once for each distinct `kind` and counts the rest. Thread-safe; at most 1,024 kinds are told
+// apart.
 void log_once(LogLevel level, std::string_view kind, std::string_view text);
 
 // How often log_once() was called with this kind.

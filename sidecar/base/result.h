@@ -31,7 +31,8 @@ struct Error {
 template <typename T>
 using Result = tl::expected<T, Error>;
 
-[[nodiscard]] inline tl::unexpected<Error> fail(std::string operation, std::string object, std::string detail) {
+[[nodiscard]] inline tl::unexpected<Error> fail(std::string operation, std::string object,
+                                                std::string detail) {
   return tl::make_unexpected(Error{std::move(operation), std::move(object), 0, std::move(detail)});
 }
 

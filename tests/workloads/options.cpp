@@ -42,8 +42,8 @@ std::function<void(const char*)> into(std::string* text) {
 
 namespace {
 
-// Kept for Device's constructor and print_truth(), which every workload passes before its first launch and after its
-// last.
+// Kept for Device's constructor and print_truth(), which every workload passes before its first launch and
+// after its last.
 std::string start_file;
 std::string end_file;
 

@@ -44,8 +44,8 @@ void install_stop_signals();
 bool stop_requested();
 void request_stop();
 
-// cuInit, the primary context of device 0 made current, the kernels, and memory for them to work on. Then waits for
-// Options::start_file.
+// cuInit, the primary context of device 0 made current, the kernels, and memory for them to work on. Then
+// waits for Options::start_file.
 class Device {
  public:
   Device();
