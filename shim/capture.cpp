@@ -5,7 +5,7 @@
 #include "arming.h"
 #include "bounded_text.h"
 #include "capture_session.h"
-#include "cuda_driver.h"
+#include "driver_state.h"
 #include "detach.h"
 #include "graph_threads.h"
 #include "launch_recorder.h"

@@ -107,8 +107,8 @@ bool ProcMapping::names_nvidia_uvm() const {
   const char* at = path;
   if (std::strncmp(at, "/memfd:", 7) == 0) at += 7;
   if (std::strncmp(at, kDevice, sizeof(kDevice) - 1) != 0) return false;
-  const char end = at[sizeof(kDevice) - 1];
-  return end == '\0' || end == ' ';  // not /dev/nvidia-uvm-tools
+  const char after = at[sizeof(kDevice) - 1];
+  return after == '\0' || after == ' ';  // not /dev/nvidia-uvm-tools
 }
 
 ProcMapsReader::ProcMapsReader() : fd_(open_maps()) {}

@@ -12,8 +12,9 @@
 namespace pillion::pipeline {
 namespace {
 
-// Drains in a row while a ring was found more than a quarter full, before other work gets its turn.
-constexpr int kDrainsInARow = 8;
+// How long it goes on draining while rings are found more than a quarter full, before other work gets its turn: at full
+// speed on a busy machine they always are, and a window has to begin and end all the same.
+constexpr std::uint64_t kTurnNs = 20'000'000;
 
 template <typename Counts>
 void add_words(Counts& sum, const Counts& more) {
@@ -43,14 +44,21 @@ void DrainThread::stop() {
 }
 
 void DrainThread::drain_all() {
-  for (int i = 0; i < kDrainsInARow; ++i) {
-    bool again = false;
+  const std::uint64_t begin_ns = monotonic_ns();
+  bool again = true;
+  while (again && monotonic_ns() - begin_ns < kTurnNs) {
+    again = false;
     for (const auto& target : targets_) {
       if (!target->ended()) again |= target->drain();
     }
-    if (!again) break;
   }
   beat_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+  if (again && !goes_on_) {
+    goes_on_ = loop_->post([this] {
+      goes_on_ = false;
+      drain_all();
+    });
+  }
 }
 
 void DrainThread::add(ArmedTarget armed) {

@@ -77,7 +77,8 @@ class DrainThread {
   collect::ModuleStore modules_;
   std::vector<std::unique_ptr<DrainedTarget>> targets_;
   std::vector<WindowScope> windows_;
-  DrainTotals gone_;  // of targets that were dropped
+  DrainTotals gone_;      // of targets that were dropped
+  bool goes_on_ = false;  // another drain_all() is posted
   std::atomic<std::uint64_t> beat_ns_{0};
   std::thread thread_;  // last: it uses everything above
 };

@@ -21,6 +21,8 @@ pillion_counters since(const pillion_counters& end, const pillion_counters& begi
   result.launching_threads = end.launching_threads;
   result.sample_interval = end.sample_interval;
   result.last_tick_ns = end.last_tick_ns;
+  // A module comes once, often before the window that its kernels run in.
+  result.modules_stored = end.modules_stored;
   return result;
 }
 

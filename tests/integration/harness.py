@@ -15,6 +15,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -27,6 +28,9 @@ PILLION = BUILD / "pillion"
 SHIM = BUILD / "libpillion.so"
 WORKLOADS = BUILD / "workloads"
 SIMGPU = BUILD / "simgpu"
+for needed in (PILLION, SHIM, WORKLOADS / "launch_loop", SIMGPU / "libcuda.so.1", SIMGPU / "libcupti.so.13"):
+    if not needed.exists():  # a libcupti elsewhere on the machine would be taken instead
+        sys.exit(f"{needed} has not been built")
 
 
 def wait_until(condition, what, seconds=10.0):
@@ -391,3 +395,11 @@ def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environme
         thread.join()
         end.touch()
     return answer["profile"], workload.truth()
+
+
+def main():
+    """Runs the tests of the calling file. Exit status 77, which ctest shows as skipped, when one could not run."""
+    result = unittest.main(exit=False, verbosity=2).result
+    for test, reason in result.skipped:
+        print(f"SKIPPED {test}: {reason}")
+    sys.exit(1 if not result.wasSuccessful() else 77 if result.skipped else 0)

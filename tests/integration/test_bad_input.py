@@ -13,7 +13,8 @@ import threading
 import time
 import unittest
 
-from harness import PILLION, SHIM, SIMGPU, WORKLOADS, Bench, ProfileTest, Stepped, Window, Workload, wait_until
+from harness import (PILLION, SHIM, SIMGPU, WORKLOADS, Bench, ProfileTest, Stepped, Window, Workload, main,
+                     wait_until)
 
 NOBODY = 65534
 
@@ -320,4 +321,4 @@ class BadInputTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -4,9 +4,8 @@ import os
 import signal
 import threading
 import time
-import unittest
 
-from harness import (Bench, CallLog, ProfileTest, Window, shim_asleep, total, wait_until, whole_run)
+from harness import Bench, CallLog, ProfileTest, Window, main, shim_asleep, total, wait_until, whole_run
 
 # SIMGPU_CUPTI_VERSION (cuptiGetVersion) of the toolkits.
 CUPTI_VERSIONS = {"11.8": 18, "12.8": 26, "12.9": 28, "13.0": 130001}
@@ -208,4 +207,4 @@ class FaultTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -9,7 +9,7 @@ import threading
 import time
 import unittest
 
-from harness import Bench, total, wait_until, whole_run, windows_open
+from harness import Bench, main, total, wait_until, whole_run, windows_open
 
 ENDINGS = ("fiber", "no_cfi", "truncated_snapshot", "bad_cfa", "loop", "no_mapping", "faulted")
 
@@ -206,4 +206,4 @@ class Pprof(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

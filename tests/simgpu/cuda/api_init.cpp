@@ -9,6 +9,7 @@
 #include "common/knobs.h"
 #include "cuda/call.h"
 #include "cuda/clock.h"
+#include "cuda/device_nodes.h"
 #include "cuda_driver.h"
 
 namespace simgpu {

@@ -5,6 +5,7 @@
 
 #include "common/knobs.h"
 #include "cuda/call.h"
+#include "cuda/device_nodes.h"
 #include "simgpu_interface.h"
 
 namespace simgpu {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device_nodes.h"
+#include "cuda/device_nodes.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_driver.h"
+#include "driver_state.h"
 
 #include <dlfcn.h>
 
