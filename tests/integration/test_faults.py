@@ -5,7 +5,8 @@ import signal
 import threading
 import time
 
-from harness import Bench, CallLog, ProfileTest, Window, main, shim_asleep, total, wait_until, whole_run
+from harness import Bench, ProfileTest, Window, main, total, wait_until, whole_run
+from shim_side import CallLog, shim_asleep
 
 # SIMGPU_CUPTI_VERSION (cuptiGetVersion) of the toolkits.
 CUPTI_VERSIONS = {"11.8": 18, "12.8": 26, "12.9": 28, "13.0": 130001}
