@@ -121,7 +121,8 @@ class Window:
     def __enter__(self):
         before = windows_open(self.sidecar)
         self.thread.start()
-        wait_until(lambda: not self.thread.is_alive() or windows_open(self.sidecar) > before, "the window to be open")
+        wait_until(lambda: not self.thread.is_alive() or windows_open(self.sidecar) > before, "the window to be open",
+                   20)
         if not self.thread.is_alive():
             raise AssertionError(f"the window did not open: {self.status} {self.body} {self.error}")
         return self
