@@ -14,7 +14,8 @@ import time
 import unittest
 
 from harness import (PILLION, SHIM, SIMGPU, WORKLOADS, Bench, ProfileTest, Stepped, Window, Workload, main,
-                     shim_hello, wait_until)
+                     wait_until)
+from shim_side import shim_hello
 
 NOBODY = 65534
 
