@@ -42,8 +42,8 @@ bool primary_context_active() {
 }
 
 // Contexts of cuCtxCreate are visible only from the threads they are current on. The first context maps
-// /dev/nvidia-uvm, though, and the end of the last one unmaps it; cuInit alone maps /dev/nvidia0 and /dev/nvidiactl
-// (measured on an H200, driver 580.159: tests/gpu/driver_facts.cu).
+// /dev/nvidia-uvm, though, and the end of the last one unmaps it; cuInit alone maps /dev/nvidia0 and
+// /dev/nvidiactl (measured on an H200, driver 580.159: tests/gpu/driver_facts.cu).
 bool uvm_mapped() {
   ProcMapsReader maps;
   ProcMapping mapping;

@@ -12,8 +12,8 @@
 namespace pillion::pipeline {
 namespace {
 
-// How long it goes on draining while rings are found more than a quarter full, before other work gets its turn: at full
-// speed on a busy machine they always are, and a window has to begin and end all the same.
+// How long it goes on draining while rings are found more than a quarter full, before other work gets its
+// turn: at full speed on a busy machine they always are, and a window has to begin and end all the same.
 constexpr std::uint64_t kTurnNs = 20'000'000;
 
 template <typename Counts>

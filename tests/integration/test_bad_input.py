@@ -15,11 +15,14 @@ import unittest
 
 from harness import (PILLION, SHIM, SIMGPU, WORKLOADS, Bench, ProfileTest, Stepped, Window, Workload, main,
                      wait_until)
+from shim_side import shim_hello
 
 NOBODY = 65534
 
 # Header of a message (shim/abi/pillion_abi.h): magic, major, minor, type, size.
 MAGIC, MAJOR, HELLO, HELLO_BYTES = 0x4E4C4950, 1, 1, 624
+BUSY, REFUSED = 2, 4
+VERSION, BAD_MESSAGE, MEMORY = 1, 2, 8  # enum pillion_refusal
 
 BAD_PARAMETERS = {
     "seconds": ["0", "3601", "-1", "+5", "1.5", "abc", "", "%20", "5s", "99999999999999999999", "0x10", "5%00"],
@@ -207,6 +210,45 @@ class BadInputTest(ProfileTest):
         self.check_works(workload, sidecar)
         for fake in fakes:  # and they are not asked in a loop
             self.assertLess(fake.visits, 5)
+
+    def ask_shim(self, path, packet):
+        """Greets the shim with `packet` and returns the REFUSED that comes back, as (reason, text)."""
+        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as peer:
+            peer.settimeout(5)
+            peer.connect(str(path))
+            self.assertEqual(struct.unpack_from("<I", peer.recv(65536), 8)[0], HELLO)
+            peer.send(packet)
+            answer = peer.recv(65536)
+        self.assertEqual((len(answer), struct.unpack_from("<I", answer, 8)[0]), (352, REFUSED))
+        return struct.unpack_from("<I", answer, 24)[0], answer[96:].split(b"\0", 1)[0].decode()
+
+    def test_sidecars_that_do_not_speak_the_wire(self):
+        """The shim's side: a peer that sends nonsense is told so, and the next one is served."""
+        workload = self.bench.stepped()
+        [path] = wait_until(self.bench.shim_sockets, "the shim's socket")
+        arm = 64
+        for packet, reason, words in [
+                (hello(magic=0xDEADBEEF), BAD_MESSAGE, "magic"),
+                (hello(major=2), VERSION, "2.0"),
+                (hello(size=17), BAD_MESSAGE, "size"),
+                (b"x", BAD_MESSAGE, "header"),
+                (b"\xff" * 65536, BAD_MESSAGE, "magic"),
+                (hello(kind=arm, size=20, sent=20), BAD_MESSAGE, "ARM"),
+                (hello(kind=arm, size=72, sent=72), BAD_MESSAGE, "generation"),
+                # Generation 1, a lease of 5 s, and no memory along with it.
+                (hello(kind=arm, size=72, sent=16) + struct.pack("<QIIIIII", 1, 5000, 127, 100, 64, 196608, 5000)
+                 + struct.pack("<QQQ", 1 << 20, 1 << 20, 1 << 20), MEMORY, "")]:
+            with self.subTest(packet=packet[:24]):
+                got, text = self.ask_shim(path, packet)
+                self.assertEqual(got, reason, text)
+                self.assertIn(words, text)
+                workload.launch(10)
+        sidecar = self.bench.sidecar("-wait-for-shim", "20s")
+        sidecar.wait_ready()
+        kind, packet = shim_hello(path)
+        self.assertEqual((kind, struct.unpack_from("<I", packet, 16)[0]), (BUSY, sidecar.process.pid))
+        self.check_works(workload, sidecar)
+        self.assertEqual(workload.truth()["launches"], workload.launches)
 
     def nobodys_workload(self):
         """The double, shim and workload where another user can read them; run by that user."""

@@ -5,7 +5,8 @@ import signal
 import threading
 import time
 
-from harness import Bench, CallLog, ProfileTest, Window, main, shim_asleep, total, wait_until, whole_run
+from harness import Bench, ProfileTest, Window, main, total, wait_until, whole_run
+from shim_side import CallLog, shim_asleep
 
 # SIMGPU_CUPTI_VERSION (cuptiGetVersion) of the toolkits.
 CUPTI_VERSIONS = {"11.8": 18, "12.8": 26, "12.9": 28, "13.0": 130001}
@@ -68,6 +69,44 @@ class FaultTest(ProfileTest):
         second.wait_state(workload.pid, "connected", 1)
         self.exact_window(second, workload, 700)
         self.check_unharmed(workload)
+
+    def test_sidecars_killed_under_load(self):
+        """Killed at any moment of a window, one after the other; graphs on two threads make finalizing deadly."""
+        for name, arguments in {"launch_loop": ("--threads", "4", "--streams", "4", "--rate", "20000"),
+                                "graph_replay": ("--threads", "2", "--rate", "400")}.items():
+            with self.subTest(name), Bench() as bench:
+                stderr_path = bench.folder / "stderr"
+                with open(stderr_path, "wb") as stderr:
+                    workload = bench.workload(name, "--seconds", "0", *arguments, popen={"stderr": stderr})
+                wait_until(bench.shim_sockets, "the shim's socket")
+                for launches in (1, 2000, 8000):
+                    sidecar = bench.sidecar("-wait-for-shim", "20s")
+                    sidecar.wait_ready()
+                    with Window(sidecar, 30):
+                        wait_until(lambda: sidecar.metric("pillion_executions_total") >= launches, "executions")
+                        sidecar.process.kill()
+                sidecar = bench.sidecar("-wait-for-shim", "20s")
+                sidecar.wait_ready()
+                profile = sidecar.profile(1)
+                self.assert_all_rooted(profile)
+                self.assertGreater(profile["quality"]["executions"], 1000)
+                self.assertEqual(profile["quality"]["records_bad"], 0)
+                workload.stop()
+                self.assertGreater(workload.truth()["simgpu"]["executions"], 0)
+                self.assertEqual(stderr_path.read_bytes(), b"")
+
+    def test_workload_killed_at_full_speed(self):
+        workload = self.bench.workload("launch_loop", "--seconds", "0")
+        sidecar = self.attached_sidecar()
+        with Window(sidecar, 2) as window:
+            wait_until(lambda: sidecar.metric("pillion_executions_total") >= 30_000, "30,000 executions")
+            workload.process.kill()
+        profile = window.take()
+        quality = profile["quality"]
+        self.assertGreater(quality["executions"], 0)
+        self.assertEqual((quality["records_bad"], quality["ring_resets_sidecar"], quality["records_skipped"]), (0, 0, 0))
+        self.assertEqual(total(profile, "launches"), quality["executions"])
+        self.assertIn("ended_early", [anomaly["kind"] for anomaly in profile["anomalies"]])
 
     def test_workload_killed(self):
         workload = self.stepped()

@@ -7,8 +7,10 @@ import resource
 import signal
 import time
 
-from harness import (WORKLOADS, Bench, CallLog, ProfileTest, Window, files, functions, launches_of, main,
+from harness import (WORKLOADS, Bench, ProfileTest, Window, files, functions, launches_of, main,
                      wait_until, whole_run)
+from shim_side import CallLog
+
 
 class UnharmedTest(ProfileTest):
     def setUp(self):
