@@ -29,7 +29,7 @@ WIRE = {"base", "discovery", "session", "collect", "unwind", "profile", "host", 
 # Exporters see the profile model and nothing else; http answers with it.
 ALSO = {"export": {"profile"}, "http": {"profile"}}
 # Folders of sidecar/ that put stages together, as the files directly in it do.
-ASSEMBLY = {"commands"}
+ASSEMBLY = {"commands", "pipeline"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 SOURCES = {".h", ".cpp", ".c", ".cc", ".hpp", ".inc"}

@@ -102,6 +102,7 @@ void deliver(CaptureSession& session, std::uint32_t tid, std::uint8_t* buffer, s
   std::uint8_t* record = nullptr;
   while (session.api->next_record(buffer, valid, &record) == cupti::kSuccess && record != nullptr) {
     if (record < buffer || record >= buffer + valid) break;
+    if (session.number.load(std::memory_order_relaxed) == 0) break;  // it ends, and waits for us
     DecodedRecord decoded;
     const auto left = static_cast<std::size_t>(buffer + valid - record);
     if (decode_record(session.api->layout, record, left, &decoded) != DecodeResult::decoded) {
@@ -209,6 +210,7 @@ bool activity_quiesce(std::uint32_t wait_ms) {
 }
 
 void activity_end(bool finalized) {
+  if (activity_quiesce(0)) g_names.end();
   if (finalized && activity_quiesce(0)) {
     g_buffers.reclaim_all();
   } else {

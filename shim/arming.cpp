@@ -97,6 +97,7 @@ void enable_callbacks(const CuptiApi& api, std::uint32_t kinds, Subscription* su
     const cupti::Result result = enable(cupti::kDomainDriverApi, entry.cbid);
     if (entry.cbid == kLaunchKernel) *launch_result = result;
   }
+  for (const std::uint16_t cbid : kContextEndCbids) (void)enable(cupti::kDomainDriverApi, cbid);
 }
 
 void undo(const CuptiApi& api, Subscription* subscription) {

@@ -5,7 +5,7 @@
 #include "arming.h"
 #include "bounded_text.h"
 #include "capture_session.h"
-#include "cuda_driver.h"
+#include "driver_state.h"
 #include "detach.h"
 #include "graph_threads.h"
 #include "launch_recorder.h"
@@ -40,6 +40,7 @@ struct Recording {
   bool clobbered;
   std::uint64_t last_tick_ns;
   std::uint64_t launches_seen;
+  std::uint64_t failed_seen;
   // Since the last record that came:
   std::uint64_t executions_seen;
   std::uint64_t silent_since_ns;
@@ -102,6 +103,7 @@ bool prepare_memory(const CaptureRequest& request, const CuptiApi& api, pillion_
 // Takes the session away from the callbacks. Afterwards none of them touches what the request lent.
 void end_session(CaptureSession* session) {
   g_session.store(nullptr, std::memory_order_seq_cst);
+  // Completions that are under way stop at their next record.
   session->number.store(0, std::memory_order_relaxed);
   (void)activity_quiesce(2000);
   g_modules.end();
@@ -127,8 +129,10 @@ void adapt_sampler(Recording& recording, std::uint64_t now) {
   const std::uint64_t launches = sum(session.counters, &pillion_counters::launches);
   const std::uint32_t threads = session.threads_this_tick.exchange(0, std::memory_order_relaxed);
   g_sampler.tick({now - recording.last_tick_ns, launches - recording.launches_seen, threads});
-  recording.silent_launches += launches - recording.launches_seen;
+  const std::uint64_t failed = sum(session.counters, &pillion_counters::launches_failed);
+  recording.silent_launches += (launches - failed) - (recording.launches_seen - recording.failed_seen);
   recording.launches_seen = launches;
+  recording.failed_seen = failed;
   recording.last_tick_ns = now;
   // 0 is what a thread that never launched has.
   std::uint32_t tick = session.tick.load(std::memory_order_relaxed) + 1;

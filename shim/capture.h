@@ -6,10 +6,10 @@
 
 #include "abi/pillion_abi.h"
 
-// What the capture side (CUPTI, launches, activity, snapshots, modules) offers to the control side (socket, state,
-// leases). Everything here is called on the capture thread alone, a thread that the control side starts when ARM
-// comes and joins after capture_disarm(): so a CUPTI call that never returns cannot stop the control thread from
-// answering, and only the control side owns the state.
+// What the capture side (CUPTI, launches, activity, snapshots, modules) offers to the control side (socket,
+// state, leases). Everything here is called on the capture thread alone, a thread that the control side
+// starts when ARM comes and joins after capture_disarm(): so a CUPTI call that never returns cannot stop the
+// control thread from answering, and only the control side owns the state.
 namespace pillion::shim {
 
 class RingSet;  // ring_writer.h
@@ -30,15 +30,16 @@ struct CaptureRequest {
 // Fills either `armed` (returns true) or `refused`. Takes as long as CUPTI takes.
 [[nodiscard]] bool capture_arm(const CaptureRequest& request, pillion_armed* armed, pillion_refused* refused);
 
-// Every 100 ms while armed: flush what is complete, adapt the sampler, retry unsent names. Returns false when CUPTI
-// is lost to us (fatal, clobbered); `reason` then holds enum pillion_disarm_reason.
+// Every 100 ms while armed: flush what is complete, adapt the sampler, retry unsent names. Returns false when
+// CUPTI is lost to us (fatal, clobbered); `reason` then holds enum pillion_disarm_reason.
 [[nodiscard]] bool capture_tick(std::uint32_t* reason);
 
 // Returns a CUptiResult.
 [[nodiscard]] std::uint32_t capture_flush(bool forced);
 
-// Ends recording and returns enum pillion_residue. After it no callback of ours touches the rings: the control side
-// may unmap once RingSet::close() has returned. `may_wait_ms` bounds the wait for an API call to finalize in.
+// Ends recording and returns enum pillion_residue. After it no callback of ours touches the rings: the
+// control side may unmap once RingSet::close() has returned. `may_wait_ms` bounds the wait for an API call to
+// finalize in.
 [[nodiscard]] std::uint32_t capture_disarm(bool finalize, std::uint32_t may_wait_ms);
 
 // Callable asleep and armed, on the control thread: no CUPTI call, nothing that blocks on the GPU.

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "bounded_text.h"
-#include "cupti_search.h"
 #include "cupti_fit.h"
+#include "cupti_search.h"
 
 namespace pillion::shim {
 namespace {
@@ -132,9 +132,13 @@ bool try_search_path(const Attempt& attempt) {
                   {11, "libcupti.so.11.7"}, {11, "libcupti.so.11.6"}, {11, "libcupti.so.11.5"},
                   {11, "libcupti.so.11.4"}, {11, "libcupti.so.11.3"}, {11, "libcupti.so.11.2"},
                   {11, "libcupti.so.11.1"}, {11, "libcupti.so.11.0"}};
+  const std::uint32_t driver_major = attempt.driver_version != 0 ? attempt.driver_version / 1000 : ~0u;
   for (const auto& entry : kSonames) {
-    if (attempt.driver_version != 0 && entry.major > attempt.driver_version / 1000) continue;
-    if (try_path(entry.soname, 0, attempt)) return true;
+    if (entry.major <= driver_major && try_path(entry.soname, 0, attempt)) return true;
+  }
+  // Those that cannot fit, so that the refusal names what is there.
+  for (const auto& entry : kSonames) {
+    if (entry.major > driver_major && try_path(entry.soname, 0, attempt)) return true;
   }
   return false;
 }
@@ -144,15 +148,17 @@ bool try_search_path(const Attempt& attempt) {
 const CuptiApi* cupti_load(std::uint32_t driver_version, pillion_refused* refused) {
   if (const CuptiApi* api = cupti_loaded()) return api;
   const Attempt attempt{driver_version, refused};
-  char mapped[256];
   const char* forced = std::getenv("PILLION_CUPTI_PATH");
   if (forced != nullptr && forced[0] != '\0') {
-    if (try_path(forced, 0, attempt)) return cupti_loaded();
-  } else if (find_mapped_cupti(mapped, sizeof(mapped))) {
-    if (try_path(mapped, RTLD_NOLOAD, attempt)) return cupti_loaded();
-  } else if (try_shipped(attempt) || try_search_path(attempt)) {
+    return try_path(forced, 0, attempt) ? cupti_loaded() : nullptr;
+  }
+  // A mapped copy is the one that others in this process use. One that does not fit is of no use to anybody.
+  char mapped[256];
+  if (find_mapped_cupti(mapped, sizeof(mapped)) && try_path(mapped, RTLD_NOLOAD, attempt))
     return cupti_loaded();
-  } else if (refused->reason == PILLION_REFUSAL_NO_CUPTI) {
+  if (try_shipped(attempt) || try_search_path(attempt)) return cupti_loaded();
+  if (refused->reason != PILLION_REFUSAL_CUPTI_MISMATCH) {
+    refused->reason = PILLION_REFUSAL_NO_CUPTI;
     BoundedText(refused->text)
         .add(
             "no libcupti.so.13, .12 or .11.N next to libpillion.so, in its folder cupti/, or on the search "

@@ -129,18 +129,15 @@ void CuptiCandidates::order_for(std::uint32_t driver_version) {
     std::uint32_t version = entry.cuda_version;
     if (version % 1000 / 10 == kUnknownMinor && version / 1000 == driver / 1000) version = driver;
     if (version <= driver) return 1'000'000 + (version < 999'999 ? version : 999'999);
-    return version / 1000 == driver / 1000 ? 999'999 - version : 0;
+    return version / 1000 == driver / 1000 ? 999'999 - version : 0u;
   };
-  std::size_t kept = 0;
-  for (std::size_t at = 0; at < size_; ++at) {
-    if (rank(entries_[at]) == 0) continue;
-    CuptiCandidate entry = entries_[at];
-    std::size_t place = kept++;
+  for (std::size_t at = 1; at < size_; ++at) {
+    const CuptiCandidate entry = entries_[at];
+    std::size_t place = at;
     for (; place > 0 && rank(entries_[place - 1]) < rank(entry); --place)
       entries_[place] = entries_[place - 1];
     entries_[place] = entry;
   }
-  size_ = kept;
 }
 
 }  // namespace pillion::shim

@@ -20,7 +20,8 @@ class CuptiCandidates {
   void add(std::uint32_t cuda_version, const char* folder, const char* name);
 
   // The newest not above the driver first, then, oldest first, those above it but of its major (minor
-  // versions are compatible both ways). Others are dropped. driver_version 0: newest first.
+  // versions are compatible both ways), then the rest, which cannot fit: to be named. driver_version 0:
+  // newest first.
   void order_for(std::uint32_t driver_version);
 
   [[nodiscard]] std::size_t size() const { return size_; }

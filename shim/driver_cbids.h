@@ -171,6 +171,10 @@ inline constexpr DriverCbid kDriverCbids[] = {
 };
 // clang-format on
 
-inline constexpr std::uint32_t kDriverCbidLimit = 1024;  // above every id of the table
+// Calls that end a context, by all their ids: cuCtxDestroy, cuDevicePrimaryCtxRelease and ...Reset. What
+// CUPTI has not handed over when they return is lost.
+inline constexpr std::uint16_t kContextEndCbids[] = {11, 322, 387, 389, 544, 545};
+
+inline constexpr std::uint32_t kDriverCbidLimit = 1024;  // above every id of the tables
 
 }  // namespace pillion::shim

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Included by the compiler into every source of the shim. These functions moved into libc.so.6 with glibc 2.32 and
-// 2.34 and got that version there; the old one is still exported and the only one that a glibc of 2.17 has (in
-// libpthread.so.0 or libdl.so.2, which the library therefore needs by name). What is not used leaves no trace.
+// Included by the compiler into every source of the shim. These functions moved into libc.so.6 with
+// glibc 2.32 and 2.34 and got that version there; the old one is still exported and the only one that a glibc
+// of 2.17 has (in libpthread.so.0 or libdl.so.2, which the library therefore needs by name). What is not used
+// leaves no trace.
 //
 // Not under a sanitizer, whose interceptors answer to the default version; and arm64 began with 2.17.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

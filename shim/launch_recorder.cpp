@@ -23,14 +23,17 @@ constexpr std::uint32_t kTimedEvery = 64;
 // What a preempted handler took is not ours; it would count 64 times.
 constexpr std::uint64_t kTimedMaxNs = 20'000;
 
+constexpr std::uint8_t kContextEnd = 0xff;
+
 struct CbidEntry {
-  std::uint8_t kind;  // enum pillion_launch_kind; 0: not ours
+  std::uint8_t kind;  // enum pillion_launch_kind or kContextEnd; 0: not ours
   std::uint8_t handle_offset;
 };
 
 constexpr std::array<CbidEntry, kDriverCbidLimit> make_cbid_table() {
   std::array<CbidEntry, kDriverCbidLimit> table{};
   for (const DriverCbid& entry : kDriverCbids) table[entry.cbid] = {entry.kind, entry.handle_offset};
+  for (const std::uint16_t cbid : kContextEndCbids) table[cbid] = {kContextEnd, kNoHandle};
   return table;
 }
 
@@ -202,7 +205,8 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
     session.threads_this_tick.fetch_add(1, std::memory_order_relaxed);
   }
   if (entry.kind == PILLION_LAUNCH_GRAPH) note_graph_launch(thread, number, launch.time_ns);
-  const bool sampled = sample(session, number, thread, launch);
+  // A host function has no time on the GPU that a stack could be shown for.
+  const bool sampled = entry.kind != PILLION_LAUNCH_HOST && sample(session, number, thread, launch);
   if (sampled) launch.flags = PILLION_LAUNCH_SNAPSHOT;
   const PushResult result = push(session, number, thread.tid, launch, true);
   if (result != PushResult::ok) [[unlikely]] {
@@ -226,12 +230,19 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
 }
 
 void on_driver_call(std::uint32_t cbid, const cupti::CallbackData& data, std::uint64_t sp) {
+  if (cbid >= kDriverCbidLimit) return;
+  const std::uint8_t kind = kCbidTable[cbid].kind;
   // Pairs with the release store that begins a session: its fields are there.
   CaptureSession* session = g_session.load(std::memory_order_acquire);
-  if (data.callback_site == cupti::kApiEnter) {
-    if (session != nullptr && cbid < kDriverCbidLimit && kCbidTable[cbid].kind != 0) {
-      on_enter(*session, cbid, data, sp);
+  if (kind == kContextEnd || kind == 0) {
+    // CUPTI allows a flush in driver callbacks, and the program is about to wait for its GPU anyway.
+    if (kind == kContextEnd && session != nullptr && data.callback_site == cupti::kApiEnter) {
+      (void)session->api->flush_all(cupti::kFlushForced);
     }
+    return;
+  }
+  if (data.callback_site == cupti::kApiEnter) {
+    if (session != nullptr) on_enter(*session, cbid, data, sp);
     return;
   }
   if (session != nullptr && data.function_return_value != nullptr) {

@@ -33,14 +33,16 @@ bool NameTable::begin() {
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) return false;
     text_ = static_cast<char*>(memory);
-  } else {
-    ::madvise(text_, kTextBytes, MADV_DONTNEED);
   }
   for (Slot& slot : slots_) slot.state.store(kEmpty, std::memory_order_relaxed);
   text_used_.store(0, std::memory_order_relaxed);
   unsent_.store(0, std::memory_order_relaxed);
   refused_.store(0, std::memory_order_relaxed);
   return true;
+}
+
+void NameTable::end() {
+  if (text_ != nullptr) ::madvise(text_, kTextBytes, MADV_DONTNEED);
 }
 
 std::uint32_t NameTable::intern(const char* name, RingSet& events, std::uint32_t tid) {

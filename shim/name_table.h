@@ -22,6 +22,9 @@ class NameTable {
   // Capture thread, while no other thread uses the table: forgets all. False without memory for the text.
   [[nodiscard]] bool begin();
 
+  // Capture thread, after the session: gives the text's memory back.
+  void end();
+
   // The name's id (from 1), or 0 when the table is full. Sends its NAME record the first time. Any thread.
   [[nodiscard]] std::uint32_t intern(const char* name, RingSet& events, std::uint32_t tid);
 

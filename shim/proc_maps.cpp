@@ -102,13 +102,13 @@ bool parse_line(const char* at, const char* end, ProcMapping* out) {
 
 bool ProcMapping::is_main_stack() const { return std::strcmp(path, "[stack]") == 0; }
 
-bool ProcMapping::names_nvidia_device() const {
-  constexpr char kDevice[] = "/dev/nvidia";
+bool ProcMapping::names_nvidia_uvm() const {
+  constexpr char kDevice[] = "/dev/nvidia-uvm";
   const char* at = path;
   if (std::strncmp(at, "/memfd:", 7) == 0) at += 7;
   if (std::strncmp(at, kDevice, sizeof(kDevice) - 1) != 0) return false;
-  const char digit = at[sizeof(kDevice) - 1];
-  return digit >= '0' && digit <= '9';
+  const char after = at[sizeof(kDevice) - 1];
+  return after == '\0' || after == ' ';  // not /dev/nvidia-uvm-tools
 }
 
 ProcMapsReader::ProcMapsReader() : fd_(open_maps()) {}

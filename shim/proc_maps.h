@@ -17,8 +17,8 @@ struct ProcMapping {
   char path[kPathMax];  // cut; empty for anonymous memory
 
   [[nodiscard]] bool is_main_stack() const;
-  // A character device /dev/nvidia<digit>, or a memory file of that name, as the driver double makes.
-  [[nodiscard]] bool names_nvidia_device() const;
+  // The character device /dev/nvidia-uvm, or a memory file of that name, as the driver double makes.
+  [[nodiscard]] bool names_nvidia_uvm() const;
 };
 
 // One pass over the file, in the order of addresses. Owned by one thread.

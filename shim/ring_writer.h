@@ -70,7 +70,8 @@ class Reservation {
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
-  // Counts under the ring's lock, which is held anyway: an atomic add of its own would cost half as much as the record.
+  // Counts under the ring's lock, which is held anyway: an atomic add of its own would cost half as much as
+  // the record.
   void count_one() {
     ring_->tally.store(ring_->tally.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }

@@ -220,7 +220,7 @@ constexpr Flag kFlags[] = {
      }},
     {"events-ring-kib",
      "N",
-     "512",
+     "1024",
      "size of each, a power of two",
      kProfiling,
      {kInstallOnlyCopies, kProbeOnlyAsks},

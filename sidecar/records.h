@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-// The values that pass between stages, named by their state: Raw as it came from the shim (bound-checked, copied,
-// otherwise believed of nothing), Unwound, Resolved. All times are CLOCK_MONOTONIC nanoseconds.
+// The values that pass between stages, named by their state: Raw as it came from the shim (bound-checked,
+// copied, otherwise believed of nothing), Unwound, Resolved. All times are CLOCK_MONOTONIC nanoseconds.
 namespace pillion {
 
-// One attached process, numbered by the sidecar from 1 and never reused. A new session with the same process (after
-// detach or exec) gets a new TargetId: ids of the shim (correlations, names, maps) mean something within it only.
+// One attached process, numbered by the sidecar from 1 and never reused. A new session with the same process
+// (after detach or exec) gets a new TargetId: ids of the shim (correlations, names, maps) mean something
+// within it only.
 using TargetId = std::uint32_t;
 
 // Index into the StackTable; 0 is "no stack".
@@ -118,14 +119,24 @@ class RecordSink {
 };
 
 // How a stack ended. rooted: main, _start, clone or start_thread was reached.
-enum class StackEnding : std::uint8_t { rooted, fiber, no_cfi, truncated_snapshot, bad_cfa, loop, no_mapping, faulted };
+enum class StackEnding : std::uint8_t {
+  rooted,
+  fiber,
+  no_cfi,
+  truncated_snapshot,
+  bad_cfa,
+  loop,
+  no_mapping,
+  faulted
+};
 
 // One mapped file of one target, as the unwinder saw it. `file` numbers ELF files within the sidecar, from 1;
 // 0: not a file (anonymous or JIT code).
 struct UnwoundFrame {
   std::uint32_t file = 0;
-  std::uint64_t address = 0;  // in the file's own address space (ELF virtual address); absolute when file is 0
-  bool is_return = true;      // a return address: look up address - 1
+  std::uint64_t address =
+      0;                  // in the file's own address space (ELF virtual address); absolute when file is 0
+  bool is_return = true;  // a return address: look up address - 1
   bool operator==(const UnwoundFrame&) const = default;
 };
 

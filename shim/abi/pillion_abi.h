@@ -4,12 +4,14 @@
  *
  * Two channels:
  *   - a SOCK_SEQPACKET unix socket, made by the shim, one message per packet, file descriptors by SCM_RIGHTS;
- *   - shared memory, made by the sidecar and passed with ARM: the events rings, the stacks rings, the module arena.
+ *   - shared memory, made by the sidecar and passed with ARM: the events rings, the stacks rings, the module
+ * arena.
  *
- * Rules for both ends: fixed-width fields, natural alignment, no pointers. Every message and record begins with
- * its type and size. A minor version may append fields to a message or record and may add types; a reader skips
- * and counts what it does not know and never reads past the size it was given. Another major is refused, with both
- * versions named. All times are CLOCK_MONOTONIC nanoseconds. Little-endian, x86-64 and arm64.
+ * Rules for both ends: fixed-width fields, natural alignment, no pointers. Every message and record begins
+ * with its type and size. A minor version may append fields to a message or record and may add types; a
+ * reader skips and counts what it does not know and never reads past the size it was given. Another major is
+ * refused, with both versions named. All times are CLOCK_MONOTONIC nanoseconds. Little-endian, x86-64 and
+ * arm64.
  */
 #ifndef PILLION_ABI_H
 #define PILLION_ABI_H
@@ -23,12 +25,14 @@
 #ifdef __cplusplus
 #include <cstddef>
 #define PILLION_ASSERT_SIZE(type, n) static_assert(sizeof(struct type) == (n), "wire size of " #type)
-#define PILLION_ASSERT_OFFSET(type, field, n) static_assert(offsetof(struct type, field) == (n), "wire offset")
+#define PILLION_ASSERT_OFFSET(type, field, n) \
+  static_assert(offsetof(struct type, field) == (n), "wire offset")
 extern "C" {
 #else
 #include <stddef.h>
 #define PILLION_ASSERT_SIZE(type, n) _Static_assert(sizeof(struct type) == (n), "wire size of " #type)
-#define PILLION_ASSERT_OFFSET(type, field, n) _Static_assert(offsetof(struct type, field) == (n), "wire offset")
+#define PILLION_ASSERT_OFFSET(type, field, n) \
+  _Static_assert(offsetof(struct type, field) == (n), "wire offset")
 #endif
 
 #define PILLION_ABI_MAGIC 0x4e4c4950u /* "PILN" */
@@ -93,14 +97,15 @@ struct pillion_hello {
   uint32_t reserved;
   char comm[16];
   char shim_version[32];
-  char exe[256];       /* NUL-terminated, cut */
+  char exe[256];        /* NUL-terminated, cut */
   char cupti_path[256]; /* empty while no library is loaded */
 };
 PILLION_ASSERT_SIZE(pillion_hello, 624);
 
 struct pillion_busy {
   struct pillion_message_header header;
-  uint32_t holder_pid; /* SO_PEERCRED pid of the connected sidecar, 0 when it lives outside the PID namespace */
+  uint32_t
+      holder_pid; /* SO_PEERCRED pid of the connected sidecar, 0 when it lives outside the PID namespace */
   uint32_t reserved;
 };
 PILLION_ASSERT_SIZE(pillion_busy, 24);
@@ -119,14 +124,14 @@ enum pillion_kinds {
 
 struct pillion_arm {
   struct pillion_message_header header;
-  uint64_t generation; /* > 0; grows with every session of this sidecar with this process */
-  uint32_t lease_ms;   /* disarm when no message came for so long */
-  uint32_t kinds;      /* enum pillion_kinds */
-  uint32_t sample_permyriad;       /* budget: 1/10,000 of the launching threads' time; default 100 */
-  uint32_t sample_mib_per_s;       /* budget: MiB of snapshots per second; default 64 */
-  uint32_t stack_bytes_max;        /* cap of one snapshot; default 196,608 */
-  uint32_t deadline_ms;            /* arming gives up after so long; default 5,000 */
-  uint64_t events_bytes;           /* sizes of the three memfds; the shim checks them against fstat and seals */
+  uint64_t generation;       /* > 0; grows with every session of this sidecar with this process */
+  uint32_t lease_ms;         /* disarm when no message came for so long */
+  uint32_t kinds;            /* enum pillion_kinds */
+  uint32_t sample_permyriad; /* budget: 1/10,000 of the launching threads' time; default 100 */
+  uint32_t sample_mib_per_s; /* budget: MiB of snapshots per second; default 64 */
+  uint32_t stack_bytes_max;  /* cap of one snapshot; default 196,608 */
+  uint32_t deadline_ms;      /* arming gives up after so long; default 5,000 */
+  uint64_t events_bytes;     /* sizes of the three memfds; the shim checks them against fstat and seals */
   uint64_t stacks_bytes;
   uint64_t arena_bytes;
 };
@@ -148,16 +153,16 @@ PILLION_ASSERT_SIZE(pillion_armed, 312);
 
 enum pillion_refusal {
   PILLION_REFUSAL_NONE = 0,
-  PILLION_REFUSAL_VERSION = 1,          /* another major of this header; text names both */
-  PILLION_REFUSAL_BAD_MESSAGE = 2,      /* text says which field */
-  PILLION_REFUSAL_SUBSCRIBER_HELD = 3,  /* holder names it where CUPTI tells */
-  PILLION_REFUSAL_NO_CUPTI = 4,         /* no library found; text lists where */
-  PILLION_REFUSAL_CUPTI_MISMATCH = 5,   /* library and driver do not fit; text names both versions */
-  PILLION_REFUSAL_CUPTI_ERROR = 6,      /* cupti_result is set */
-  PILLION_REFUSAL_DEADLINE = 7,         /* arming did not finish in deadline_ms */
-  PILLION_REFUSAL_MEMORY = 8,           /* a ring or the arena has wrong seals, size or header */
-  PILLION_REFUSAL_ACCESS = 9,           /* the peer's uid is not allowed */
-  PILLION_REFUSAL_INERT = 10            /* forked child, AT_SECURE, or finalised by somebody else */
+  PILLION_REFUSAL_VERSION = 1,         /* another major of this header; text names both */
+  PILLION_REFUSAL_BAD_MESSAGE = 2,     /* text says which field */
+  PILLION_REFUSAL_SUBSCRIBER_HELD = 3, /* holder names it where CUPTI tells */
+  PILLION_REFUSAL_NO_CUPTI = 4,        /* no library found; text lists where */
+  PILLION_REFUSAL_CUPTI_MISMATCH = 5,  /* library and driver do not fit; text names both versions */
+  PILLION_REFUSAL_CUPTI_ERROR = 6,     /* cupti_result is set */
+  PILLION_REFUSAL_DEADLINE = 7,        /* arming did not finish in deadline_ms */
+  PILLION_REFUSAL_MEMORY = 8,          /* a ring or the arena has wrong seals, size or header */
+  PILLION_REFUSAL_ACCESS = 9,          /* the peer's uid is not allowed */
+  PILLION_REFUSAL_INERT = 10           /* forked child, AT_SECURE, or finalised by somebody else */
 };
 
 struct pillion_refused {
@@ -198,11 +203,11 @@ enum pillion_disarm_reason {
 };
 
 enum pillion_residue {
-  PILLION_RESIDUE_FINALIZED = 0,    /* nothing stays behind */
-  PILLION_RESIDUE_GRAPHS = 1,       /* several threads replay graphs: unsubscribed only */
-  PILLION_RESIDUE_NO_API_CALL = 2,  /* no API call came to finalize in */
+  PILLION_RESIDUE_FINALIZED = 0,   /* nothing stays behind */
+  PILLION_RESIDUE_GRAPHS = 1,      /* several threads replay graphs: unsubscribed only */
+  PILLION_RESIDUE_NO_API_CALL = 2, /* no API call came to finalize in */
   PILLION_RESIDUE_NOT_ASKED = 3,
-  PILLION_RESIDUE_OLD_CUPTI = 4     /* API version below 24 and graphs were launched */
+  PILLION_RESIDUE_OLD_CUPTI = 4 /* API version below 24 and graphs were launched */
 };
 
 struct pillion_disarmed {
@@ -217,7 +222,7 @@ PILLION_ASSERT_SIZE(pillion_disarmed, 168);
 
 struct pillion_flush {
   struct pillion_message_header header;
-  uint64_t token; /* comes back in FLUSHED */
+  uint64_t token;  /* comes back in FLUSHED */
   uint32_t forced; /* 0: only complete records; 1: all */
   uint32_t reserved;
 };
@@ -234,7 +239,8 @@ PILLION_ASSERT_SIZE(pillion_flushed, 40);
 
 struct pillion_get_maps {
   struct pillion_message_header header;
-  uint32_t known_generation; /* the newest the sidecar has; answered with a newer one, or the same when unchanged */
+  uint32_t known_generation; /* the newest the sidecar has; answered with a newer one, or the same when
+                                unchanged */
   uint32_t reserved;
 };
 PILLION_ASSERT_SIZE(pillion_get_maps, 24);
@@ -275,14 +281,15 @@ PILLION_ASSERT_SIZE(pillion_query, 16);
 
 /* ---- Shared memory ------------------------------------------------------------------------------------ *
  *
- * Each of the three memfds begins with a pillion_region_header. The sidecar creates, sizes, populates, fills in the
- * header, seals (SHRINK | GROW | SEAL) and release-stores ready last. Offsets are from the start of the memfd.
+ * Each of the three memfds begins with a pillion_region_header. The sidecar creates, sizes, populates, fills
+ * in the header, seals (SHRINK | GROW | SEAL) and release-stores ready last. Offsets are from the start of
+ * the memfd.
  *
- * A ring set is ring_count rings of ring_bytes (a power of two) each. head and tail count bytes since the start and
- * never wrap; the place of a position is position & (ring_bytes - 1), and a record may wrap. head is release-stored
- * by the shim after the bytes it covers; tail is release-stored by the sidecar after it has copied them out. The
- * shim keeps locks and its own heads in private memory: it trusts of the shared words only tail, and that only after
- * head - tail <= ring_bytes has been checked.
+ * A ring set is ring_count rings of ring_bytes (a power of two) each. head and tail count bytes since the
+ * start and never wrap; the place of a position is position & (ring_bytes - 1), and a record may wrap. head
+ * is release-stored by the shim after the bytes it covers; tail is release-stored by the sidecar after it has
+ * copied them out. The shim keeps locks and its own heads in private memory: it trusts of the shared words
+ * only tail, and that only after head - tail <= ring_bytes has been checked.
  */
 
 enum pillion_region_kind { PILLION_REGION_EVENTS = 1, PILLION_REGION_STACKS = 2, PILLION_REGION_ARENA = 3 };
@@ -298,12 +305,12 @@ struct pillion_region_header {
   uint32_t kind;        /* enum pillion_region_kind */
   uint64_t generation;  /* that of ARM */
   uint64_t region_bytes;
-  uint32_t ring_count; /* 1..PILLION_RINGS_MAX; arena: slot_count */
-  uint32_t ring_bytes; /* power of two; arena: 0 */
+  uint32_t ring_count;      /* 1..PILLION_RINGS_MAX; arena: slot_count */
+  uint32_t ring_bytes;      /* power of two; arena: 0 */
   uint64_t rings_offset;    /* of ring_count pillion_ring; arena: of the pillion_module_slot table */
   uint64_t counters_offset; /* of pillion_counters; events only, else 0 */
   uint64_t data_offset;     /* of the first ring's bytes; arena: of the module bytes */
-  uint32_t ready; /* PILLION_REGION_READY, release-stored last */
+  uint32_t ready;           /* PILLION_REGION_READY, release-stored last */
   uint32_t reserved[15];
 };
 PILLION_ASSERT_SIZE(pillion_region_header, 128);
@@ -317,10 +324,15 @@ struct pillion_ring {
 };
 PILLION_ASSERT_SIZE(pillion_ring, 128);
 
-/* Module arena: ring_count slots. The shim fills an EMPTY slot and its bytes, then release-stores FULL; the sidecar
- * copies the bytes out and release-stores EMPTY. Bytes of a slot that is not EMPTY are never overwritten. */
+/* Module arena: ring_count slots. The shim fills an EMPTY slot and its bytes, then release-stores FULL; the
+ * sidecar copies the bytes out and release-stores EMPTY. Bytes of a slot that is not EMPTY are never
+ * overwritten. */
 enum pillion_slot_state { PILLION_SLOT_EMPTY = 0, PILLION_SLOT_FULL = 1 };
-enum pillion_module_origin { PILLION_MODULE_LOADED = 1, PILLION_MODULE_PROFILED = 2, PILLION_MODULE_UNLOADED = 3 };
+enum pillion_module_origin {
+  PILLION_MODULE_LOADED = 1,
+  PILLION_MODULE_PROFILED = 2,
+  PILLION_MODULE_UNLOADED = 3
+};
 
 struct pillion_module_slot {
   uint32_t state;   /* enum pillion_slot_state */
@@ -334,8 +346,8 @@ struct pillion_module_slot {
 };
 PILLION_ASSERT_SIZE(pillion_module_slot, 48);
 
-/* Written by the shim with relaxed atomic adds, read at any time; they stay when the workload is killed. A drop is
- * a record that was never written. */
+/* Written by the shim with relaxed atomic adds, read at any time; they stay when the workload is killed. A
+ * drop is a record that was never written. */
 struct pillion_counters {
   uint64_t launches; /* successful pushes and drops of launch records */
   uint64_t launches_failed;
@@ -344,23 +356,23 @@ struct pillion_counters {
   uint64_t executions; /* kernel, copy and set records received from CUPTI */
   uint64_t executions_dropped_busy;
   uint64_t executions_dropped_full;
-  uint64_t cupti_dropped; /* cuptiActivityGetNumDroppedRecords */
+  uint64_t cupti_dropped;   /* cuptiActivityGetNumDroppedRecords */
   uint64_t records_unknown; /* activity records of kinds or sizes that were not decoded */
   uint64_t snapshots;
   uint64_t snapshots_dropped_busy;
   uint64_t snapshots_dropped_full;
-  uint64_t snapshots_truncated; /* deeper than the cap */
-  uint64_t snapshots_foreign;   /* taken on a fiber or signal stack, by the fault-safe copy */
-  uint64_t snapshots_faulted;   /* the copy failed: registers only */
+  uint64_t snapshots_truncated;    /* deeper than the cap */
+  uint64_t snapshots_foreign;      /* taken on a fiber or signal stack, by the fault-safe copy */
+  uint64_t snapshots_faulted;      /* the copy failed: registers only */
   uint64_t sampler_refused_keys;   /* key table full */
   uint64_t sampler_refused_budget; /* first launch of a key that the budget did not allow */
-  uint64_t other_dropped; /* names, threads, devices: retried later */
+  uint64_t other_dropped;          /* names, threads, devices: retried later */
   uint64_t modules_stored;
   uint64_t modules_dropped; /* arena full */
   uint64_t modules_too_large;
   uint64_t foreign_buffers; /* completions of buffers that are not ours */
   uint64_t ring_resets;     /* tail past head or too far behind: a broken peer */
-  uint64_t handler_ns;    /* time inside launch callbacks, snapshots included; extrapolated from timed ones */
+  uint64_t handler_ns; /* time inside launch callbacks, snapshots included; extrapolated from timed ones */
   uint64_t handler_calls;
   uint64_t snapshot_ns;
   uint64_t completion_ns; /* time inside buffer completions */
@@ -410,8 +422,8 @@ enum pillion_launch_flags {
 struct pillion_launch {
   struct pillion_record_header header;
   uint32_t correlation;
-  uint32_t tid; /* in the shim's PID namespace */
-  uint64_t time_ns; /* at ENTER */
+  uint32_t tid;         /* in the shim's PID namespace */
+  uint64_t time_ns;     /* at ENTER */
   uint64_t context_key; /* thread, stack pointer, function and call site, hashed */
   uint64_t function;    /* CUfunction or CUgraphExec handle: an identity, never an address to follow */
   uint32_t cbid;        /* CUpti_driver_api_trace_cbid */

@@ -15,8 +15,9 @@
 
 namespace pillion::pipeline {
 
-// Runs `question` on the loop's thread and waits for its answer. Nothing when the loop has ended or does not answer
-// in time: `question` may then still run later, so it owns what it uses. Never called on the loop's own thread.
+// Runs `question` on the loop's thread and waits for its answer. Nothing when the loop has ended or does not
+// answer in time: `question` may then still run later, so it owns what it uses. Never called on the loop's
+// own thread.
 template <typename Question, typename Answer = std::invoke_result_t<Question>>
 [[nodiscard]] std::optional<Answer> ask(EventLoop& loop, Question question,
                                         std::chrono::milliseconds deadline = std::chrono::seconds(5)) {
@@ -49,7 +50,8 @@ class Bell {
   }
 
   // Until it rings after `heard`, the time comes, or `stop`.
-  void wait_until(std::uint64_t heard, std::chrono::steady_clock::time_point deadline, const std::stop_token& stop) {
+  void wait_until(std::uint64_t heard, std::chrono::steady_clock::time_point deadline,
+                  const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
     (void)changed_.wait_until(lock, stop, deadline, [this, heard] { return rings_ != heard; });
   }

@@ -22,15 +22,19 @@ constexpr std::size_t kUnacceptedListed = 16;
 
 std::chrono::milliseconds again_after(GoneReason reason) {
   switch (reason) {
-    case GoneReason::closed: return std::chrono::milliseconds(100);
-    case GoneReason::busy: return std::chrono::milliseconds(2'000);
-    default: return std::chrono::milliseconds(10'000);
+    case GoneReason::closed:
+      return std::chrono::milliseconds(100);
+    case GoneReason::busy:
+      return std::chrono::milliseconds(2'000);
+    default:
+      return std::chrono::milliseconds(10'000);
   }
 }
 
 }  // namespace
 
-Attachments::Attachments(EventLoop& loop, AttachConfig config, DrainThread& drain, TargetCode& code, Bell& bell)
+Attachments::Attachments(EventLoop& loop, AttachConfig config, DrainThread& drain, TargetCode& code,
+                         Bell& bell)
     : loop_(loop),
       config_(std::move(config)),
       drain_(drain),
@@ -55,7 +59,8 @@ void Attachments::stop() {
   stopping_ = true;
   for (auto& [path, attachment] : attachments_) {
     const auto state = attachment.session->state();
-    if (state == SessionState::armed || state == SessionState::arming) attachment.session->disarm(config_.finalize);
+    if (state == SessionState::armed || state == SessionState::arming)
+      attachment.session->disarm(config_.finalize);
   }
 }
 
@@ -104,7 +109,8 @@ void Attachments::on_armed(session::Session& session, const session::Armed& arme
   attachment->refused.reset();
   attachment->skipped.clear();
   const auto& hello = *session.hello();
-  ArmedTarget target{session.target(), pid_of(*attachment), hello.comm, hello.exe, armed, session.memory()->rings()};
+  ArmedTarget target{session.target(),         pid_of(*attachment), hello.comm, hello.exe, armed,
+                     session.memory()->rings()};
   session.drop_memory();  // the drain thread holds it from here on
   // The window's waiter must see the target on the drain thread before it opens its window there.
   if (!drain_.loop().post([this, target = std::move(target)]() mutable {
@@ -135,11 +141,11 @@ void Attachments::on_disarmed(session::Session& session, const session::Disarmed
   attachment->last_disarm = reason + ", " + session::residue_name(disarmed.residue) +
                             (disarmed.text.empty() ? "" : ": " + disarmed.text);
   const bool asked = disarmed.reason == PILLION_DISARM_ASKED;
-  (void)drain_.loop().post([this, target = session.target(), generation = disarmed.generation,
-                            why = asked ? std::string() : "disarmed: " + reason] {
-    drain_.end(target, generation, why);
-  });
-  log(LogLevel::info, "disarmed process " + std::to_string(pid_of(*attachment)) + ": " + attachment->last_disarm);
+  (void)drain_.loop().post(
+      [this, target = session.target(), generation = disarmed.generation,
+       why = asked ? std::string() : "disarmed: " + reason] { drain_.end(target, generation, why); });
+  log(LogLevel::info,
+      "disarmed process " + std::to_string(pid_of(*attachment)) + ": " + attachment->last_disarm);
   attachment->arm_again_ns = monotonic_ns() + kArmAgainNs;
   if (disarmed.reason == PILLION_DISARM_CUPTI_FATAL || disarmed.reason == PILLION_DISARM_CLOBBERED) {
     attachment->refused = session::Refused{disarmed.generation, PILLION_REFUSAL_INERT, 0, {}, reason};
@@ -149,7 +155,9 @@ void Attachments::on_disarmed(session::Session& session, const session::Disarmed
   bell_.ring();
 }
 
-void Attachments::on_maps(session::Session& session, session::MapsText maps) { code_.update(session.target(), maps); }
+void Attachments::on_maps(session::Session& session, session::MapsText maps) {
+  code_.update(session.target(), maps);
+}
 
 void Attachments::on_gone(session::Session& session, const session::Gone& gone) {
   auto* attachment = find(session);
@@ -205,7 +213,8 @@ void Attachments::arm_if_wanted(Attachment& attachment) {
     return;
   }
   if (!session.hello()->has_context() || monotonic_ns() < attachment.arm_again_ns) return;
-  if (attachment.refused && attachment.refused_in >= windows_.rbegin()->first) return;  // until the next request
+  if (attachment.refused && attachment.refused_in >= windows_.rbegin()->first)
+    return;  // until the next request
   if (auto sent = session.arm(config_.arm); !sent) {
     if (attachment.skipped.empty()) {
       ++totals_.over_budget;

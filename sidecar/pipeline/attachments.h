@@ -48,9 +48,9 @@ struct AttachmentView {
 struct AttachReport {
   discovery::SocketDirectoryReport directory;
   std::vector<AttachmentView> attachments;
-  std::map<std::string, std::uint64_t> gone;   // connections that ended, by reason
-  std::vector<std::string> unaccepted;         // shims of other uids and those held by others, by name; the newest
-  std::uint64_t sessions = 0;                  // ever connected
+  std::map<std::string, std::uint64_t> gone;  // connections that ended, by reason
+  std::vector<std::string> unaccepted;  // shims of other uids and those held by others, by name; the newest
+  std::uint64_t sessions = 0;           // ever connected
   std::uint64_t over_budget = 0;
   std::uint64_t ring_bytes = 0;
   std::map<std::string, std::uint64_t> refusals;
@@ -58,18 +58,18 @@ struct AttachReport {
 
 // How a window stands with the processes that it wants.
 struct WindowArming {
-  std::size_t selected = 0;   // connected and in scope
-  std::size_t waiting = 0;    // being armed
+  std::size_t selected = 0;  // connected and in scope
+  std::size_t waiting = 0;   // being armed
   std::size_t armed = 0;
-  std::size_t asleep = 0;     // no CUDA context yet: armed when one comes
-  std::size_t gone = 0;       // were in scope when the window began, or came later, and have ended
-  std::size_t skipped = 0;    // past -max-sessions or -ring-budget
+  std::size_t asleep = 0;   // no CUDA context yet: armed when one comes
+  std::size_t gone = 0;     // were in scope when the window began, or came later, and have ended
+  std::size_t skipped = 0;  // past -max-sessions or -ring-budget
   std::vector<session::Refused> refused;
   std::string skipped_text;
 };
 
-// The thread that finds shims, connects, arms and disarms. Every method but the constructor runs on the loop's
-// thread.
+// The thread that finds shims, connects, arms and disarms. Every method but the constructor runs on the
+// loop's thread.
 class Attachments : private discovery::SocketDirectoryObserver, private session::SessionObserver {
  public:
   // All outlive it. `bell` rings at every change of state.
@@ -97,10 +97,10 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
   struct Attachment {
     discovery::ShimAddress address;
     std::unique_ptr<session::Session> session;
-    bool accepted = false;                           // HELLO came and -pid wants it
-    std::optional<session::Refused> refused;         // by the last arming
-    join::WindowId refused_in = 0;                   // newest window that the refusal counts for
-    std::string skipped;                             // why arm() could not even be sent
+    bool accepted = false;                    // HELLO came and -pid wants it
+    std::optional<session::Refused> refused;  // by the last arming
+    join::WindowId refused_in = 0;            // newest window that the refusal counts for
+    std::string skipped;                      // why arm() could not even be sent
     std::string last_disarm;
     std::uint64_t arm_again_ns = 0;
   };

@@ -52,7 +52,8 @@ profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod
 }  // namespace
 
 PodIdentity PodIdentity::from_environment() {
-  return {environment("PILLION_POD_NAME"), environment("PILLION_POD_NAMESPACE"), environment("PILLION_CONTAINER")};
+  return {environment("PILLION_POD_NAME"), environment("PILLION_POD_NAMESPACE"),
+          environment("PILLION_CONTAINER")};
 }
 
 BuildThread::BuildThread(TargetCode& code, FileTable& files, PodIdentity pod)
@@ -84,9 +85,12 @@ Result<std::string> BuildThread::build(BuildRequest request) {
   CodeNames names(code_, files_, symbolizer_);
   const auto profile = profile::build(input_of(request, pod_), names);
   switch (request.format) {
-    case http::ProfileFormat::pprof: return exporting::to_pprof(profile);
-    case http::ProfileFormat::json: return exporting::to_json(profile);
-    case http::ProfileFormat::folded: return exporting::to_folded(profile);
+    case http::ProfileFormat::pprof:
+      return exporting::to_pprof(profile);
+    case http::ProfileFormat::json:
+      return exporting::to_json(profile);
+    case http::ProfileFormat::folded:
+      return exporting::to_folded(profile);
   }
   return fail("build profile", "", "unknown format");
 }

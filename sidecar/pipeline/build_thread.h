@@ -38,8 +38,8 @@ struct PodIdentity {
   [[nodiscard]] static PodIdentity from_environment();
 };
 
-// The thread that names code and writes profiles: symbol tables have one owner, and a large window must not hold up
-// the drain.
+// The thread that names code and writes profiles: symbol tables have one owner, and a large window must not
+// hold up the drain.
 class BuildThread {
  public:
   BuildThread(TargetCode& code, FileTable& files, PodIdentity pod);

@@ -13,7 +13,8 @@
 
 namespace pillion::pipeline {
 
-// Answers build()'s questions about code from the symbolizer, the file table and the targets' maps. For one profile.
+// Answers build()'s questions about code from the symbolizer, the file table and the targets' maps. For one
+// profile.
 class CodeNames : public profile::FrameResolver {
  public:
   CodeNames(const TargetCode& code, const FileTable& files, symbolize::Symbolizer& symbolizer)

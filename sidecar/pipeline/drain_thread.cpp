@@ -71,7 +71,8 @@ void DrainThread::add(ArmedTarget armed) {
 
 void DrainThread::end(TargetId target, std::uint64_t generation, std::string why) {
   for (const auto& held : targets_) {
-    if (held->target() == target && held->generation() == generation && !held->ended()) held->end(std::move(why));
+    if (held->target() == target && held->generation() == generation && !held->ended())
+      held->end(std::move(why));
   }
   drop_unneeded();
   bell_.ring();
@@ -79,7 +80,8 @@ void DrainThread::end(TargetId target, std::uint64_t generation, std::string why
 
 void DrainThread::on_unwound(const UnwoundSnapshot& unwound) {
   for (const auto& target : targets_) {
-    if (target->target() == unwound.target && target->generation() == unwound.generation) target->on_unwound(unwound);
+    if (target->target() == unwound.target && target->generation() == unwound.generation)
+      target->on_unwound(unwound);
   }
 }
 

@@ -34,9 +34,9 @@ struct DrainTotals {
   std::uint64_t gpu_ns = 0;
 };
 
-// The thread that empties the rings of all targets and owns all that is joined from them. It never waits for a
-// workload, a file or the unwinder. Every method but the constructor, start(), stop(), loop() and beat_ns() runs on
-// its own thread: get there by loop().post or ask().
+// The thread that empties the rings of all targets and owns all that is joined from them. It never waits for
+// a workload, a file or the unwinder. Every method but the constructor, start(), stop(), loop() and beat_ns()
+// runs on its own thread: get there by loop().post or ask().
 class DrainThread {
  public:
   // `bell` rings when something changed that a window may wait for. Both outlive it.

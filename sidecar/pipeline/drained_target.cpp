@@ -75,7 +75,12 @@ Result<WindowPart> DrainedTarget::close_window(join::WindowId id, std::uint64_t 
   auto data = joiner_.close_window(id, t1_ns);
   const auto begin = at_open_.extract(id);
   if (!data) return tl::make_unexpected(data.error());
-  return WindowPart{armed_.target,     armed_.pid, armed_.comm, armed_.exe, std::move(*data), stacks_,
+  return WindowPart{armed_.target,
+                    armed_.pid,
+                    armed_.comm,
+                    armed_.exe,
+                    std::move(*data),
+                    stacks_,
                     quality_since(begin.empty() ? Totals{} : begin.mapped())};
 }
 
@@ -92,7 +97,8 @@ void DrainedTarget::end(std::string why) {
 }
 
 DrainedTarget::Totals DrainedTarget::totals() {
-  return {collector_.shim_counters().read(), collector_.counts(), snapshots_dropped_, modules_.counts().evicted};
+  return {collector_.shim_counters().read(), collector_.counts(), snapshots_dropped_,
+          modules_.counts().evicted};
 }
 
 profile::TargetQuality DrainedTarget::quality_since(const Totals& begin) {

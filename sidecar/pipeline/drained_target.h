@@ -38,8 +38,8 @@ struct WindowPart {
   profile::TargetQuality quality;
 };
 
-// One arming of one process on the drain thread: its rings are emptied, its records joined, its snapshots sent to
-// the unwinder. Works on when the process has gone, until its last window is closed.
+// One arming of one process on the drain thread: its rings are emptied, its records joined, its snapshots
+// sent to the unwinder. Works on when the process has gone, until its last window is closed.
 class DrainedTarget : private RecordSink {
  public:
   DrainedTarget(ArmedTarget armed, collect::ModuleStore& modules, UnwindThread& unwinder);

@@ -67,7 +67,8 @@ Result<void> Pipeline::start() {
     (void)drain_->loop().post([this, unwound] { drain_->on_unwound(unwound); });
   });
   build_ = std::make_unique<BuildThread>(*code_, files_, PodIdentity::from_environment());
-  attachments_ = std::make_unique<Attachments>(*attach_loop_, attach_config(options_), *drain_, *code_, bell_);
+  attachments_ =
+      std::make_unique<Attachments>(*attach_loop_, attach_config(options_), *drain_, *code_, bell_);
   if (auto started = attachments_->start(); !started) return started;
   attach_beat_ns_ = monotonic_ns();
   attach_loop_->every(kBeat, [this] { attach_beat_ns_.store(monotonic_ns(), std::memory_order_relaxed); });
@@ -92,7 +93,8 @@ void Pipeline::stop() {
     attach_loop_->stop();
     attach_thread_.join();
   }
-  // From here on no thread calls into another that has ended: the unwinder posts to the drain's loop, which refuses.
+  // From here on no thread calls into another that has ended: the unwinder posts to the drain's loop, which
+  // refuses.
   if (drain_) drain_->stop();
   if (unwind_) unwind_->stop();
   if (build_) build_->stop();
@@ -103,7 +105,9 @@ std::size_t Pipeline::connected() {
 }
 
 AttachReport Pipeline::report() {
-  return ask(*attach_loop_, [this] { return attachments_->report(); }, milliseconds(1'000)).value_or(AttachReport{});
+  return ask(
+             *attach_loop_, [this] { return attachments_->report(); }, milliseconds(1'000))
+      .value_or(AttachReport{});
 }
 
 WaitOutcome Pipeline::wait_for_shim(std::stop_token stop) {
@@ -125,9 +129,8 @@ bool Pipeline::wait_for_workload_end(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const auto heard = bell_.rings();
     const auto now = steady_clock::now();
-    const auto ended = ask(*attach_loop_, [this] {
-      return attachments_->ever_attached() && attachments_->connected() == 0;
-    });
+    const auto ended = ask(
+        *attach_loop_, [this] { return attachments_->ever_attached() && attachments_->connected() == 0; });
     if (!ended.value_or(false)) {
       nobody = false;
     } else if (!nobody) {
@@ -147,9 +150,9 @@ std::string Pipeline::what_was_seen() {
   if (!seen.directory.exists) {
     text += seen.directory.error.empty() ? "does not exist" : seen.directory.error;
   } else {
-    text += std::to_string(seen.directory.sockets) + " shim sockets, " + std::to_string(seen.directory.stale) +
-            " of them left behind, " + std::to_string(seen.directory.other_names + seen.directory.not_sockets) +
-            " other entries";
+    text += std::to_string(seen.directory.sockets) + " shim sockets, " +
+            std::to_string(seen.directory.stale) + " of them left behind, " +
+            std::to_string(seen.directory.other_names + seen.directory.not_sockets) + " other entries";
   }
   for (const auto& shim : seen.unaccepted) text += "\n" + shim;
   return text + "\n" + discovery::survey_processes().text();
@@ -178,7 +181,8 @@ http::Condition Pipeline::ready() {
 
 http::Condition Pipeline::alive() {
   const auto now = monotonic_ns();
-  if (now - attach_beat_ns_.load(std::memory_order_relaxed) > kBeatLostNs) return {false, "the attach thread hangs"};
+  if (now - attach_beat_ns_.load(std::memory_order_relaxed) > kBeatLostNs)
+    return {false, "the attach thread hangs"};
   if (now - drain_->beat_ns() > kBeatLostNs) return {false, "the drain thread hangs"};
   return {};
 }
@@ -187,6 +191,8 @@ http::Condition Pipeline::alive() {
 
 namespace pillion {
 
-std::unique_ptr<Runtime> make_runtime(const Options& options) { return std::make_unique<pipeline::Pipeline>(options); }
+std::unique_ptr<Runtime> make_runtime(const Options& options) {
+  return std::make_unique<pipeline::Pipeline>(options);
+}
 
 }  // namespace pillion

@@ -33,7 +33,8 @@ class Pipeline : public Runtime, private http::ProfileService {
   void stop() override;
 
  private:
-  [[nodiscard]] http::ServiceResult profile(const http::ProfileRequest& request, std::stop_token stop) override;
+  [[nodiscard]] http::ServiceResult profile(const http::ProfileRequest& request,
+                                            std::stop_token stop) override;
   [[nodiscard]] nlohmann::json status() override;
   [[nodiscard]] http::MetricsSnapshot metrics() override;
   [[nodiscard]] http::Condition ready() override;

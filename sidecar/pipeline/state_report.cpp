@@ -53,8 +53,10 @@ nlohmann::json Pipeline::status() {
   const auto attach = report();
   nlohmann::json processes = nlohmann::json::array();
   for (const auto& view : attach.attachments) processes.push_back(json_of(view));
-  const auto totals = ask(drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000))
-                          .value_or(DrainTotals{});
+  const auto totals =
+      ask(
+          drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000))
+          .value_or(DrainTotals{});
   const auto unwound = unwind_->counters();
   nlohmann::json stacks;
   for (std::size_t i = 0; i < unwound.endings.size(); ++i) stacks[kEndings[i]] = unwound.endings[i];
@@ -86,10 +88,14 @@ nlohmann::json Pipeline::status() {
 
 http::MetricsSnapshot Pipeline::metrics() {
   const auto attach = report();
-  const auto totals = ask(drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000))
-                          .value_or(DrainTotals{});
+  const auto totals =
+      ask(
+          drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000))
+          .value_or(DrainTotals{});
   const auto windows =
-      ask(drain_->loop(), [this] { return drain_->open_windows(); }, std::chrono::milliseconds(1'000)).value_or(0);
+      ask(
+          drain_->loop(), [this] { return drain_->open_windows(); }, std::chrono::milliseconds(1'000))
+          .value_or(0);
   const auto modules = drain_->modules().counts();
   http::MetricsSnapshot snapshot;
   snapshot.sessions_connected = attach.attachments.size();

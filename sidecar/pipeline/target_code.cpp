@@ -69,8 +69,8 @@ Result<UniqueFd> TargetCode::open(TargetId target, const unwind::Mapping& mappin
   if (!files) return fail("open", mapping.path, "the process has gone");
   auto received = files->get(mapping.start, kFilePatience);
   if (!received) return tl::make_unexpected(received.error());
-  // Another inode at the path is usual on overlay file systems, whose maps name the lower one: the unwinder would lose
-  // every file of a container if it were refused here.
+  // Another inode at the path is usual on overlay file systems, whose maps name the lower one: the unwinder
+  // would lose every file of a container if it were refused here.
   return std::move(received->fd);
 }
 

@@ -17,9 +17,9 @@
 
 namespace pillion::pipeline {
 
-// The maps and files of every target, as its shim hands them over. Written by the attach thread, read by the unwind
-// and build threads. Thread-safe. What is known of a target stays until forget(): its last window may still be built
-// when the process is gone.
+// The maps and files of every target, as its shim hands them over. Written by the attach thread, read by the
+// unwind and build threads. Thread-safe. What is known of a target stays until forget(): its last window may
+// still be built when the process is gone.
 class TargetCode : public unwind::FileSource {
  public:
   using RequestMaps = std::function<void(TargetId)>;  // called on any thread; the maps come later
@@ -33,9 +33,10 @@ class TargetCode : public unwind::FileSource {
   // The newest maps; never null, empty for an unknown target.
   [[nodiscard]] std::shared_ptr<const unwind::MapsTable> maps(TargetId target) const;
 
-  // Maps that were asked for after `taken_ns` (CLOCK_MONOTONIC), if they come within `patience`; null when those at
-  // hand are that new already, or none come.
-  [[nodiscard]] std::shared_ptr<const unwind::MapsTable> maps_newer_than(TargetId target, std::uint64_t taken_ns,
+  // Maps that were asked for after `taken_ns` (CLOCK_MONOTONIC), if they come within `patience`; null when
+  // those at hand are that new already, or none come.
+  [[nodiscard]] std::shared_ptr<const unwind::MapsTable> maps_newer_than(TargetId target,
+                                                                         std::uint64_t taken_ns,
                                                                          std::chrono::milliseconds patience);
 
   Result<UniqueFd> open(TargetId target, const unwind::Mapping& mapping) override;
@@ -44,8 +45,8 @@ class TargetCode : public unwind::FileSource {
   struct Known {
     std::shared_ptr<session::FileChannel> files;
     std::shared_ptr<const unwind::MapsTable> maps;
-    std::uint64_t asked_ns = 0;   // of the newest question
-    std::uint64_t as_of_ns = 0;   // the maps are at least as new as this
+    std::uint64_t asked_ns = 0;  // of the newest question
+    std::uint64_t as_of_ns = 0;  // the maps are at least as new as this
     std::uint64_t arrivals = 0;
   };
 

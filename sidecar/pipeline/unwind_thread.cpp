@@ -12,7 +12,10 @@ constexpr std::chrono::milliseconds kMapsPatience{1'000};
 }  // namespace
 
 UnwindThread::UnwindThread(TargetCode& code, FileTable& files, Deliver deliver)
-    : code_(code), deliver_(std::move(deliver)), unwinder_(files, code), queue_(kQueuedMax, kQueuedBytesMax) {}
+    : code_(code),
+      deliver_(std::move(deliver)),
+      unwinder_(files, code),
+      queue_(kQueuedMax, kQueuedBytesMax) {}
 
 void UnwindThread::start() {
   thread_ = std::thread([this] { run(); });
@@ -46,7 +49,8 @@ void UnwindThread::handle(UnwindJob job) {
   const RawSnapshot& snapshot = job.snapshot;
   auto maps = code_.maps(job.target);
   if (maps->serial() == 0) {  // armed a moment ago: the first maps are on their way
-    if (auto newer = code_.maps_newer_than(job.target, snapshot.time_ns, kMapsPatience)) maps = std::move(newer);
+    if (auto newer = code_.maps_newer_than(job.target, snapshot.time_ns, kMapsPatience))
+      maps = std::move(newer);
   }
   auto outcome = unwinder_.unwind(snapshot, *maps, job.target);
   if (outcome.needs_newer_maps) {
@@ -55,7 +59,8 @@ void UnwindThread::handle(UnwindJob job) {
     }
   }
   const StackId stack = job.stacks->intern(outcome.stack);
-  deliver_({job.target, job.generation, snapshot.correlation, snapshot.context_key, stack, outcome.stack.ending});
+  deliver_(
+      {job.target, job.generation, snapshot.correlation, snapshot.context_key, stack, outcome.stack.ending});
 }
 
 }  // namespace pillion::pipeline

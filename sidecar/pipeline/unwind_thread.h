@@ -34,8 +34,8 @@ struct UnwoundSnapshot {
   StackEnding ending = StackEnding::rooted;
 };
 
-// The thread that turns snapshots into stacks. It may be held up by files that a shim opens for it and by first
-// look-ups; the queue in front of it is bounded, so that holds up nobody else.
+// The thread that turns snapshots into stacks. It may be held up by files that a shim opens for it and by
+// first look-ups; the queue in front of it is bounded, so that holds up nobody else.
 class UnwindThread {
  public:
   static constexpr std::size_t kQueuedMax = 4'096;

@@ -16,8 +16,9 @@ using std::chrono::steady_clock;
 // Longer than arming may take at the shim (its deadline is 5 s): then it is its answer that is missing.
 constexpr milliseconds kArmingPatience{6'000};
 constexpr milliseconds kLook{100};  // between looks at what rings no bell
-// What is still under way at the window's end may come in for so long. Executions that ended in time but lie in a
-// buffer that CUPTI has not given back come with one of the flushes; a kernel that runs on belongs to a later window.
+// What is still under way at the window's end may come in for so long. Executions that ended in time but lie
+// in a buffer that CUPTI has not given back come with one of the flushes; a kernel that runs on belongs to a
+// later window.
 constexpr milliseconds kGrace{400};
 constexpr milliseconds kStackGrace{1'500};  // for snapshots that are being unwound
 constexpr milliseconds kBetweenFlushes{40};
@@ -26,23 +27,27 @@ constexpr milliseconds kFlushDeadline{500};
 constexpr std::uint64_t kLaunchesWithoutRecords = 64;
 
 std::int64_t wall_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
 }  // namespace
 
 WindowArming WindowRun::arming() {
-  return ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_] { return attachments.arming(id); })
+  return ask(stages_.attach_loop,
+             [&attachments = stages_.attachments, id = id_] { return attachments.arming(id); })
       .value_or(WindowArming{});
 }
 
 http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::ServiceError& nothing_attached) {
-  const auto begun = ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_, pid = request_.pid] {
-    attachments.begin_window(id, pid);
-    return attachments.connected();
-  });
-  if (!begun) return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
+  const auto begun =
+      ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_, pid = request_.pid] {
+        attachments.begin_window(id, pid);
+        return attachments.connected();
+      });
+  if (!begun)
+    return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
   const auto end_window = [this] {
     (void)ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_] {
       attachments.end_window(id);
@@ -52,9 +57,9 @@ http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::Serv
   if (arming().selected == 0) {
     end_window();
     if (*begun == 0 || !request_.pid) return tl::make_unexpected(nothing_attached);
-    return tl::make_unexpected(http::ServiceError{http::ErrorCode::unknown_pid,
-                                                  "no attached process has pid " + std::to_string(*request_.pid),
-                                                  "/status lists the attached processes"});
+    return tl::make_unexpected(http::ServiceError{
+        http::ErrorCode::unknown_pid, "no attached process has pid " + std::to_string(*request_.pid),
+        "/status lists the attached processes"});
   }
   wait_for_arming(stop);
   const auto armed = arming();
@@ -106,9 +111,10 @@ void WindowRun::wait_for_end(const std::stop_token& stop) {
 void WindowRun::flush_once(milliseconds deadline) {
   auto answered = std::make_shared<std::promise<void>>();
   auto future = answered->get_future();
-  const bool posted = stages_.attach_loop.post([&attachments = stages_.attachments, id = id_, deadline, answered] {
-    attachments.flush(id, false, deadline, [answered] { answered->set_value(); });
-  });
+  const bool posted =
+      stages_.attach_loop.post([&attachments = stages_.attachments, id = id_, deadline, answered] {
+        attachments.flush(id, false, deadline, [answered] { answered->set_value(); });
+      });
   if (posted) (void)future.wait_for(deadline + kLook);
 }
 
@@ -116,7 +122,8 @@ void WindowRun::settle() {
   const auto begin = steady_clock::now();
   for (;;) {
     flush_once(kFlushDeadline);
-    const auto open = ask(stages_.drain.loop(), [&drain = stages_.drain, id = id_] { return drain.settle(id); });
+    const auto open =
+        ask(stages_.drain.loop(), [&drain = stages_.drain, id = id_] { return drain.settle(id); });
     if (!open) return;
     const auto waited = steady_clock::now() - begin;
     const bool pending = open->launches_pending != 0 && waited < kGrace;
@@ -130,14 +137,16 @@ http::ServiceError WindowRun::refusal(const WindowArming& arming) const {
   for (const auto& refused : arming.refused) {
     if (refused.reason != PILLION_REFUSAL_SUBSCRIBER_HELD) continue;
     const std::string holder = refused.holder.empty() ? "unknown" : refused.holder;
-    return {http::ErrorCode::subscriber_held, "another CUPTI client holds the subscriber: " + holder,
-            "CUPTI takes one subscriber a process. torch.profiler keeps it for the life of the process unless "
-            "TEARDOWN_CUPTI=1 is in its environment; end the other profiler and ask again"};
+    return {
+        http::ErrorCode::subscriber_held, "another CUPTI client holds the subscriber: " + holder,
+        "CUPTI takes one subscriber a process. torch.profiler keeps it for the life of the process unless "
+        "TEARDOWN_CUPTI=1 is in its environment; end the other profiler and ask again"};
   }
   if (!arming.refused.empty()) {
     const auto& refused = arming.refused.front();
     return {http::ErrorCode::refused,
-            "refused by the shim: " + session::refusal_name(refused.reason) + ": " + refused.text, {}};
+            "refused by the shim: " + session::refusal_name(refused.reason) + ": " + refused.text,
+            {}};
   }
   if (arming.skipped != 0) return {http::ErrorCode::refused, arming.skipped_text, {}};
   return {http::ErrorCode::target_gone, "every selected process ended before it could be armed", {}};
@@ -146,20 +155,22 @@ http::ServiceError WindowRun::refusal(const WindowArming& arming) const {
 http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   auto parts = ask(stages_.drain.loop(),
                    [&drain = stages_.drain, id = id_, t1 = t1_ns_] { return drain.close_window(id, t1); });
-  if (!parts) return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
+  if (!parts)
+    return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
   std::uint64_t launches = 0;
   std::uint64_t executions = 0;
   for (const auto& part : *parts) {
     launches += part.data.counters.launches - part.data.counters.launches_failed;
-    executions += part.data.counters.executions + part.quality.counters.executions_dropped_busy +
-                  part.quality.counters.executions_dropped_full;
+    // Whatever CUPTI gave, also for another device than the one asked for, and what was dropped on the way.
+    executions += part.data.counters.executions + part.quality.counters.executions;
   }
   if (parts->empty() && !arming.refused.empty()) return tl::make_unexpected(refusal(arming));
   if (executions == 0 && launches >= kLaunchesWithoutRecords) {
     return tl::make_unexpected(http::ServiceError{
         http::ErrorCode::no_gpu_records,
         std::to_string(launches) + " launches were seen but CUPTI gave no record of their execution",
-        "a libcupti that does not fit the driver gives nothing without saying so: /status names both versions; a "
+        "a libcupti that does not fit the driver gives nothing without saying so: /status names both "
+        "versions; a "
         "program that only captures graphs looks the same"});
   }
   BuildRequest request;

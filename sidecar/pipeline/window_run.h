@@ -31,7 +31,8 @@ class WindowRun {
       : stages_(stages), request_(request), id_(id) {}
 
   // `nothing_attached` is the answer when no shim is connected.
-  [[nodiscard]] http::ServiceResult run(const std::stop_token& stop, const http::ServiceError& nothing_attached);
+  [[nodiscard]] http::ServiceResult run(const std::stop_token& stop,
+                                        const http::ServiceError& nothing_attached);
 
  private:
   [[nodiscard]] WindowArming arming();

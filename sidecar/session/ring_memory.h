@@ -15,10 +15,10 @@
 
 namespace pillion::session {
 
-// Counts and sizes of what one session shares with its shim. The defaults are design.md's: 24 MiB of rings.
+// Counts and sizes of what one session shares with its shim. The defaults: 32 MiB of rings.
 struct RingGeometry {
   std::uint32_t events_rings = 16;
-  std::uint32_t events_ring_bytes = 512u << 10;  // powers of two, from 4 KiB
+  std::uint32_t events_ring_bytes = 1u << 20;  // powers of two, from 4 KiB
   std::uint32_t stacks_rings = 8;
   std::uint32_t stacks_ring_bytes = 2u << 20;
   std::uint32_t module_slots = 64;

@@ -12,17 +12,28 @@ namespace {
 
 constexpr int kOverlappingUnitsMax = 16;
 
-bool has_section(Elf* elf, std::string_view wanted) {
+Elf_Scn* find_section(Elf* elf, std::string_view wanted) {
   std::size_t names = 0;
-  if (elf_getshdrstrndx(elf, &names) != 0) return false;
+  if (elf_getshdrstrndx(elf, &names) != 0) return nullptr;
   Elf_Scn* section = nullptr;
   while ((section = elf_nextscn(elf, section)) != nullptr) {
     GElf_Shdr header;
     if (gelf_getshdr(section, &header) == nullptr || header.sh_type == SHT_NOBITS) continue;
     const char* name = elf_strptr(elf, names, header.sh_name);
-    if (name != nullptr && wanted == name) return true;
+    if (name != nullptr && wanted == name) return section;
   }
-  return false;
+  return nullptr;
+}
+
+bool has_section(Elf* elf, std::string_view wanted) { return find_section(elf, wanted) != nullptr; }
+
+// libdw 0.188 reads on past the end of a string section whose last string is not terminated.
+bool ends_terminated(Elf* elf, std::string_view name) {
+  Elf_Scn* section = find_section(elf, name);
+  if (section == nullptr) return true;
+  const Elf_Data* data = elf_getdata(section, nullptr);
+  if (data == nullptr || data->d_size == 0) return data != nullptr;
+  return data->d_buf != nullptr && static_cast<const char*>(data->d_buf)[data->d_size - 1] == '\0';
 }
 
 std::string_view view(const char* text) {
@@ -40,6 +51,9 @@ DebugInfo::Opened DebugInfo::open(ElfFile file, bool trusted) {
   info->bytes_ = bytes;
   info->dwarf_.reset(dwarf_begin_elf(info->file_.elf(), DWARF_C_READ, nullptr));
   if (info->dwarf_ == nullptr) return {nullptr, Absence::malformed};
+  // After dwarf_begin_elf(): it has unpacked compressed sections in place.
+  for (const char* name : {".debug_str", ".debug_line_str"})
+    if (!ends_terminated(info->file_.elf(), name)) return {nullptr, Absence::malformed};
   info->find_units();
   return {std::move(info), Absence::none};
 }

@@ -26,7 +26,7 @@ void append(const char* piece, std::size_t length, void* opaque) {
   auto* output = static_cast<Output*>(opaque);
   const std::size_t left = kDemangledMax - output->used;
   const std::size_t taken = length < left ? length : left;
-  __builtin_memcpy(output->text + output->used, piece, taken);
+  if (taken != 0) __builtin_memcpy(output->text + output->used, piece, taken);  // an empty piece may be null
   output->used += taken;
   if (taken < length) std::longjmp(output->full, 1);
 }
@@ -51,15 +51,15 @@ std::string demangle(std::string_view mangled) {
   const std::string name(mangled);
   int options = DMGL_PARAMS | DMGL_ANSI;
   if (name.size() > kLimitedLength) options |= DMGL_NO_RECURSE_LIMIT;
-  std::string text(kDemangledMax, '\0');
-  Output output{text.data(), 0, {}};
+  char buffer[kDemangledMax];
+  Output output{buffer, 0, {}};
   Outcome outcome = run(name.c_str(), true, DMGL_PARAMS, &output);
   if (outcome == Outcome::failed) {
     output.used = 0;
     outcome = run(name.c_str(), false, options, &output);
   }
   if (outcome == Outcome::failed || output.used == 0) return name;
-  text.resize(output.used);
+  std::string text(buffer, output.used);
   if (outcome == Outcome::cut) text += kCut;
   return text;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For LD_PRELOAD in GPU runs: on a fatal signal prints the crashing thread's stack and the executable mappings, then
-// dies of it as it would have. Machines with a GPU rarely have a debugger.
+// For LD_PRELOAD in GPU runs: on a fatal signal prints the crashing thread's stack and the executable
+// mappings, then dies of it as it would have. Machines with a GPU rarely have a debugger.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -18,7 +18,8 @@ void on_fatal(int signal, siginfo_t* info, void*) {
   char name[16] = {};
   ::prctl(PR_GET_NAME, name);
   char text[128];
-  const int n = std::snprintf(text, sizeof text, "CRASH signal %d at %p in thread '%s'\n", signal, info->si_addr, name);
+  const int n =
+      std::snprintf(text, sizeof text, "CRASH signal %d at %p in thread '%s'\n", signal, info->si_addr, name);
   (void)!::write(2, text, static_cast<size_t>(n));
   void* frames[64];
   ::backtrace_symbols_fd(frames, ::backtrace(frames, 64), 2);

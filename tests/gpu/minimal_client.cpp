@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least that a CUPTI client can do and still see every kernel: an empty launch callback and CONCURRENT_KERNEL
-// records that nobody reads. An injection library; what the shim costs is measured against it. Built where the
-// GPU is, with NVIDIA's header.
+// The least that a CUPTI client can do and still see every kernel: an empty launch callback and
+// CONCURRENT_KERNEL records that nobody reads. An injection library; what the shim costs is measured against
+// it. Built where the GPU is, with NVIDIA's header.
 #include <cupti.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -28,8 +28,9 @@ void* subscribe_later(void*) {
   if (cuptiSubscribe(&subscriber, on_callback, nullptr) != CUPTI_SUCCESS) return nullptr;
   cuptiActivityRegisterCallbacks(on_request, on_complete);
   cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  for (CUpti_CallbackId cbid : {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-                                CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch})
+  for (CUpti_CallbackId cbid :
+       {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+        CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch})
     cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, cbid);
   for (;;) {
     usleep(100 * 1000);

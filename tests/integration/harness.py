@@ -26,9 +26,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PILLION_BUILD", ROOT / "build" / "release"))
 PILLION = BUILD / "pillion"
 SHIM = BUILD / "libpillion.so"
-WORKLOADS = BUILD / "workloads"
+WORKLOADS = pathlib.Path(os.environ.get("PILLION_WORKLOADS", BUILD / "workloads"))
 SIMGPU = BUILD / "simgpu"
-for needed in (PILLION, SHIM, WORKLOADS / "launch_loop", SIMGPU / "libcuda.so.1", SIMGPU / "libcupti.so.13"):
+REAL_GPU = "PILLION_REAL_GPU" in os.environ  # tests/gpu: nothing of the double
+DOUBLE = () if REAL_GPU else (SIMGPU / "libcuda.so.1", SIMGPU / "libcupti.so.13")
+for needed in (PILLION, SHIM, WORKLOADS / "launch_loop", *DOUBLE):
     if not needed.exists():  # a libcupti elsewhere on the machine would be taken instead
         sys.exit(f"{needed} has not been built")
 
@@ -375,11 +377,11 @@ class ProfileTest(unittest.TestCase):
 
 
 def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environment):
-    """A workload that launches nothing before the window is open and has ended before it closes.
+    """A workload that launches nothing before the window is open, is through before it closes, and ends after it.
 
     Returns (profile, the workload's own truth)."""
-    start = bench.folder / f"start-{bench.count}"
-    workload = bench.workload(name, *arguments, "--start-file", start, **environment)
+    start, end = bench.folder / f"start-{bench.count}", bench.folder / f"end-{bench.count}"
+    workload = bench.workload(name, *arguments, "--start-file", start, "--end-file", end, **environment)
     sidecar = bench.sidecar("-wait-for-shim", "20s", *sidecar_flags)
     sidecar.wait_ready()
     answer = {}
@@ -392,10 +394,10 @@ def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environme
     try:
         wait_until(lambda: windows_open(sidecar) == 1, "the window to be open")
         start.touch()
-        truth = workload.truth(seconds + 30)
     finally:
         thread.join()
-    return answer["profile"], truth
+        end.touch()
+    return answer["profile"], workload.truth()
 
 
 def main():

@@ -40,13 +40,22 @@ std::function<void(const char*)> into(std::string* text) {
 
 }  // namespace
 
-// Kept for Device's constructor, which every workload passes before its first launch.
-std::string start_file;
+namespace {
 
-void wait_for_start_file() {
+// Kept for Device's constructor and print_truth(), which every workload passes before its first launch and
+// after its last.
+std::string start_file;
+std::string end_file;
+
+void wait_for(const std::string& file) {
   const timespec pause{0, 1'000'000};
-  while (!start_file.empty() && ::access(start_file.c_str(), F_OK) != 0 && !stop_requested()) nanosleep(&pause, nullptr);
+  while (!file.empty() && ::access(file.c_str(), F_OK) != 0 && !stop_requested()) nanosleep(&pause, nullptr);
 }
+
+}  // namespace
+
+void wait_for_start_file() { wait_for(start_file); }
+void wait_for_end_file() { wait_for(end_file); }
 
 Options parse_options(int argc, char** argv) {
   Options options;
@@ -57,6 +66,7 @@ Options parse_options(int argc, char** argv) {
       {"bytes", into(&options.bytes)},     {"spin-ns", into(&options.spin_ns)},
       {"delay", into(&options.delay)},     {"plugin", into(&options.plugin)},
       {"command", into(&options.command)}, {"start-file", into(&start_file)},
+      {"end-file", into(&end_file)},
   };
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];

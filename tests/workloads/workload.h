@@ -32,6 +32,8 @@ Options parse_options(int argc, char** argv);
 
 // Returns once Options::start_file exists or a signal asks to stop.
 void wait_for_start_file();
+// The same for --end-file: after the truth is printed, before the program ends.
+void wait_for_end_file();
 
 // Ends the program with status 1, naming the call, when a driver call fails.
 void check(CUresult result, const char* call);
@@ -42,8 +44,8 @@ void install_stop_signals();
 bool stop_requested();
 void request_stop();
 
-// cuInit, the primary context of device 0 made current, the kernels, and memory for them to work on. Then waits for
-// Options::start_file.
+// cuInit, the primary context of device 0 made current, the kernels, and memory for them to work on. Then
+// waits for Options::start_file.
 class Device {
  public:
   Device();

@@ -9,6 +9,7 @@
 #include "common/knobs.h"
 #include "cuda/call.h"
 #include "cuda/clock.h"
+#include "cuda/device_nodes.h"
 #include "cuda_driver.h"
 
 namespace simgpu {
@@ -101,6 +102,7 @@ CUresult cuInit(unsigned int flags) {
   if (const auto injected = fault.next()) return *injected;
   if (device_count() == 0) return CUDA_ERROR_NO_DEVICE;
   simgpu::g_initializing = true;
+  simgpu::map_devices_for_init();
   simgpu::load_injection();
   pthread_atfork(nullptr, nullptr, [] {
     simgpu::g_forked = simgpu::g_ready.load(std::memory_order_relaxed);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -49,8 +50,9 @@ CUresult copy(const char* name, std::uint32_t kind, void* to, const void* from, 
                                   reinterpret_cast<std::uintptr_t>(from), bytes, stream};
   return traced({Cbid, name}, parameters, [&](simgpu_call& call) -> CUresult {
     if (to == nullptr || from == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::memmove(to, from, bytes);
-    const std::uint64_t end = simgpu::put(simgpu::resolve(stream), call, copy_work(kind, bytes));
+    CUstream resolved = simgpu::resolve(stream);
+    if (!simgpu::capturing(resolved)) std::memmove(to, from, bytes);
+    const std::uint64_t end = simgpu::put(resolved, call, copy_work(kind, bytes));
     if (wait) simgpu::sleep_until(end);
     return CUDA_SUCCESS;
   });
@@ -69,13 +71,14 @@ template <std::uint32_t Cbid>
 CUresult copy_peer(const char* name, const PeerParameters& p, bool wait) {
   return traced({Cbid, name}, p, [&](simgpu_call& call) -> CUresult {
     if (p.to_context == nullptr || p.from_context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    std::memmove(at(p.to), at(p.from), p.bytes);
+    CUstream resolved = simgpu::resolve(p.stream);
+    if (!simgpu::capturing(resolved)) std::memmove(at(p.to), at(p.from), p.bytes);
     simgpu::Work work = copy_work(kPtoP, p.bytes);
     work.op.source_device = static_cast<std::uint32_t>(p.from_context->device);
     work.op.source_context = p.from_context->id;
     work.op.destination_device = static_cast<std::uint32_t>(p.to_context->device);
     work.op.destination_context = p.to_context->id;
-    const std::uint64_t end = simgpu::put(simgpu::resolve(p.stream), call, work);
+    const std::uint64_t end = simgpu::put(resolved, call, work);
     if (wait) simgpu::sleep_until(end);
     return CUDA_SUCCESS;
   });
@@ -93,15 +96,15 @@ template <std::uint32_t Cbid, class Value>
 CUresult set(const char* name, const SetParameters<Value>& p, bool wait) {
   return traced({Cbid, name}, p, [&](simgpu_call& call) -> CUresult {
     if (p.to == 0) return CUDA_ERROR_INVALID_VALUE;
-    auto* out = static_cast<Value*>(at(p.to));
-    for (std::size_t i = 0; i < p.count; ++i) out[i] = p.value;
+    CUstream resolved = simgpu::resolve(p.stream);
+    if (!simgpu::capturing(resolved)) std::fill_n(static_cast<Value*>(at(p.to)), p.count, p.value);
     simgpu::Work work;
     work.op.kind = SIMGPU_SET;
     work.op.bytes = p.count * sizeof(Value);
     work.op.value = p.value;
     work.op.destination_kind = kDevice;
     work.duration_ns = 1000 + work.op.bytes / 2000;
-    const std::uint64_t end = simgpu::put(simgpu::resolve(p.stream), call, work);
+    const std::uint64_t end = simgpu::put(resolved, call, work);
     if (wait) simgpu::sleep_until(end);
     return CUDA_SUCCESS;
   });

@@ -5,6 +5,7 @@
 
 #include "common/knobs.h"
 #include "cuda/call.h"
+#include "cuda/device_nodes.h"
 #include "simgpu_interface.h"
 
 namespace simgpu {
@@ -46,6 +47,7 @@ CUcontext create_context(CUdevice device, bool primary) {
     context->null_stream = new_stream(context, kNullStreamId, 0);
     g_contexts.push_back(context);
   }
+  context_made();
   tell_resource(kContextCreated, context, nullptr, nullptr);
   return context;
 }
@@ -54,7 +56,9 @@ void destroy_context(CUcontext context) {
   tell_resource(kContextDestroyStarting, context, nullptr, nullptr);
   for (CUstream stream : streams_of(context)) wait_stream(stream);
   const std::lock_guard lock(g_mutex);
+  if (!context->alive) return;
   context->alive = false;
+  context_gone();
 }
 
 CUcontext primary_context(CUdevice device) {

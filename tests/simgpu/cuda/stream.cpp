@@ -77,8 +77,9 @@ void identify(CUstream stream, simgpu_op& op) {
   op.stream = stream->id;
 }
 
-// A launch on a capturing stream becomes a node; CUPTI hears of the node inside the capturing call.
-void capture(CUstream stream, Work work) {
+// A launch on a capturing stream becomes a node; CUPTI hears of the node inside the capturing call, with no
+// lock held.
+void capture(CUstream stream, Work work, std::unique_lock<std::mutex>& lock) {
   CUgraph graph = stream->capture;
   const auto index = static_cast<std::uint32_t>(graph->nodes.size());
   CUgraphNode before = graph->nodes.empty() ? nullptr : graph->nodes.back().get();
@@ -91,6 +92,7 @@ void capture(CUstream stream, Work work) {
                                                  : CU_GRAPH_NODE_TYPE_MEMCPY;
   graph->nodes.push_back(std::make_unique<CUgraphNode_st>(CUgraphNode_st{graph, index, graph->id, work}));
   const simgpu_graph_event event{graph, nullptr, graph->nodes.back().get(), nullptr, type, before, nullptr};
+  lock.unlock();
   tell_resource(kGraphNodeCreated, stream->context, stream, &event);
 }
 
@@ -99,7 +101,7 @@ void capture(CUstream stream, Work work) {
 std::uint64_t put(CUstream stream, const simgpu_call& call, Work work) {
   std::unique_lock lock(stream->mutex);
   if (stream->capture != nullptr) {
-    capture(stream, work);
+    capture(stream, work, lock);
     return 0;
   }
   wait_for_room(stream, lock);
@@ -145,6 +147,11 @@ std::uint64_t put_graph(CUstream stream, const simgpu_call& call, const CUgraph_
     tell_op(call, op);
   }
   return at;
+}
+
+bool capturing(CUstream stream) {
+  const std::lock_guard lock(stream->mutex);
+  return stream->capture != nullptr;
 }
 
 std::uint64_t stream_end_ns(CUstream stream) {

@@ -77,6 +77,7 @@ std::uint64_t put(CUstream stream, const simgpu_call& call, Work work);
 // All nodes of a graph, one after the other, as one submission.
 std::uint64_t put_graph(CUstream stream, const simgpu_call& call, const CUgraph_st& graph);
 
+bool capturing(CUstream stream);
 std::uint64_t stream_end_ns(CUstream stream);
 void wait_stream(CUstream stream);  // sleeps until its work is done, host functions included
 std::uint32_t next_graph_id();

@@ -301,10 +301,10 @@ int driver() {
   for (int i = 0; i < 4; ++i) CU(gpu.launch(gpu.spin, 20'000'000));
   CU(cuEventRecord(end, gpu.stream));
   for (int i = 0; i < 4; ++i) CU(gpu.launch(gpu.spin, 20'000'000, other));
+  print("query_busy", static_cast<std::uint64_t>(cuStreamQuery(gpu.stream)));
   static std::atomic<std::uint64_t> host_ran{0};
   CU(cuLaunchHostFunc(
       gpu.stream, [](void*) { host_ran = simgpu_now_ns(); }, nullptr));
-  print("query_busy", static_cast<std::uint64_t>(cuStreamQuery(gpu.stream)));
   CU(cuCtxSynchronize());
   print("query_done", static_cast<std::uint64_t>(cuStreamQuery(gpu.stream)));
   print("took_ns", simgpu_now_ns() - before);

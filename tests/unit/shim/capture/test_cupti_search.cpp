@@ -67,8 +67,12 @@ TEST_CASE("the newest library not above the driver comes first") {
     for (std::size_t at = 0; at < candidates.size(); ++at) names.emplace_back(candidates[at].path);
     return names;
   };
-  CHECK(order(13000) == std::vector<std::string>{"/x/13.0", "/x/12.9", "/x/12.8", "/x/11.8", "/x/13.1"});
-  CHECK(order(12080) == std::vector<std::string>{"/x/12.8", "/x/11.8", "/x/12.9"});
+  CHECK(order(13000) ==
+        std::vector<std::string>{"/x/13.0", "/x/12.9", "/x/12.8", "/x/11.8", "/x/13.1", "/x/14.0"});
+  const auto old_driver = order(12080);  // the last three cannot fit: they are there to be named
+  REQUIRE(old_driver.size() == 6);
+  CHECK(std::vector<std::string>(old_driver.begin(), old_driver.begin() + 3) ==
+        std::vector<std::string>{"/x/12.8", "/x/11.8", "/x/12.9"});
   CHECK(order(0).front() == "/x/14.0");
 }
 
@@ -77,7 +81,6 @@ TEST_CASE("a file that names only its major is taken to fit that major") {
   candidates.add(parse_cuda_version("12"), "/x", "libcupti.so.12");
   candidates.add(parse_cuda_version("13"), "/x", "libcupti.so.13");
   candidates.order_for(12040);
-  REQUIRE(candidates.size() == 1);
   CHECK(std::string(candidates[0].path) == "/x/libcupti.so.12");
 }
 

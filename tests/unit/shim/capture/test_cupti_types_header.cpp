@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <type_traits>
 
@@ -187,6 +188,18 @@ TEST_CASE("the table of driver callbacks holds exactly the header's launches, co
   REQUIRE(theirs.size() > 100);
   CHECK(ours == theirs);
   for (const auto& [name, id] : theirs) CHECK(id < pillion::shim::kDriverCbidLimit);
+}
+
+TEST_CASE("the calls that end a context are the header's") {
+  std::set<std::uint32_t> theirs;
+  for (const auto& [name, id] : header_cbids()) {
+    for (const char* prefix : {"cuCtxDestroy", "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxReset"}) {
+      if (name.rfind(prefix, 0) == 0) theirs.insert(id);
+    }
+  }
+  const std::set<std::uint32_t> ours(std::begin(pillion::shim::kContextEndCbids),
+                                     std::end(pillion::shim::kContextEndCbids));
+  CHECK(ours == theirs);
 }
 
 TEST_CASE("handles lie where the parameter structs have them") {

@@ -43,6 +43,7 @@ cupti::Result walk_records(std::uint8_t* buffer, std::size_t valid, std::uint8_t
 }
 
 std::size_t g_dropped = 0;
+int g_flushes = 0;
 
 // A session as capture_arm() makes it, without a CUPTI.
 class TestSession {
@@ -57,6 +58,11 @@ class TestSession {
     api_.dropped_records = +[](void*, std::uint32_t, std::size_t* dropped) -> cupti::Result {
       *dropped = g_dropped;
       g_dropped = 0;
+      return cupti::kSuccess;
+    };
+    g_flushes = 0;
+    api_.flush_all = +[](std::uint32_t flag) -> cupti::Result {
+      g_flushes += flag == cupti::kFlushForced ? 1 : 0;
       return cupti::kSuccess;
     };
     REQUIRE(activity_begin(130001));
@@ -210,6 +216,21 @@ TEST_CASE("kinds and handles by callback id") {
   CHECK((at(2).kind == PILLION_LAUNCH_COPY && at(2).function == 0));
   CHECK((at(3).kind == PILLION_LAUNCH_SET && at(3).function == 0));
   CHECK((at(4).kind == PILLION_LAUNCH_HOST && at(4).function == 0x51));
+}
+
+TEST_CASE("a host function has a record and no stack") {
+  TestSession test;
+  launch({527, 1, 0x50, 0});
+  auto records = test.drain();
+  CHECK(records[PILLION_RECORD_LAUNCH].size() == 1);
+  CHECK(records[PILLION_RECORD_SNAPSHOT].empty());
+}
+
+TEST_CASE("before a context ends CUPTI is asked for all it has") {
+  TestSession test;
+  launch({322, 1, 0, 0});
+  CHECK(g_flushes == 1);
+  CHECK(test.drain().empty());
 }
 
 TEST_CASE("a call that failed says so") {

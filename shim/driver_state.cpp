@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda_driver.h"
+#include "driver_state.h"
 
 #include <dlfcn.h>
 
@@ -41,14 +41,14 @@ bool primary_context_active() {
   return false;
 }
 
-// Contexts of cuCtxCreate are visible only from the threads they are current on. Any context maps its
-// device's doorbells and queues, though, and cuInit alone maps no device, so a mapping of /dev/nvidia<digit>
-// is the sign.
-bool device_mapped() {
+// Contexts of cuCtxCreate are visible only from the threads they are current on. The first context maps
+// /dev/nvidia-uvm, though, and the end of the last one unmaps it; cuInit alone maps /dev/nvidia0 and /dev/nvidiactl
+// (measured on an H200, driver 580.159: tests/gpu/driver_facts.cu).
+bool uvm_mapped() {
   ProcMapsReader maps;
   ProcMapping mapping;
   while (maps.next(&mapping)) {
-    if (mapping.names_nvidia_device()) return true;
+    if (mapping.names_nvidia_uvm()) return true;
   }
   return false;
 }
@@ -62,6 +62,6 @@ std::uint32_t cuda_driver_version() {
   return static_cast<std::uint32_t>(version);
 }
 
-bool cuda_context_exists() { return primary_context_active() || device_mapped(); }
+bool cuda_context_exists() { return primary_context_active() || uvm_mapped(); }
 
 }  // namespace pillion::shim
