@@ -362,7 +362,9 @@ def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environme
     thread = threading.Thread(target=ask)
     thread.start()
     try:
+        # Both: a window opens over shims that sleep, and a real context takes some 300 ms to come.
         wait_until(lambda: windows_open(sidecar) == 1, "the window to be open")
+        wait_until(lambda: sidecar.get_json("/status")["processes"][0]["state"] == "armed", "the shim to be armed")
         start.touch()
     finally:
         thread.join()
