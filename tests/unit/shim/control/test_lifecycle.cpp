@@ -86,6 +86,8 @@ TEST_CASE("armed, exit flushes, tells the sidecar, keeps its status, while threa
 TEST_CASE("exit does not wait for a capture that hangs: in disarm, in flush, in arming") {
   for (const char* where : {"FAKE_DISARM_MS", "FAKE_FLUSH_MS", "FAKE_ARM_MS"}) {
     Armed at(Environment{{where, "8000"}}, std::string(where) != "FAKE_ARM_MS");
+    // ARM has been taken up: an exit before that has nothing to wait for.
+    REQUIRE(eventually([&] { return at.host.ask("masks").find("pillion-capture") != std::string::npos; }));
     const auto start = Clock::now();
     at.host.tell("exit");
     CHECK(at.host.wait(5000) == 5);
