@@ -71,7 +71,7 @@ TEST_CASE("no arguments: serve with the defaults") {
   CHECK(options.sample_mib_per_s == 64);
   CHECK(options.stack_bytes == 192 * 1024);
   CHECK(options.events_rings == 16);
-  CHECK(options.events_ring_kib == 512);
+  CHECK(options.events_ring_kib == 1024);
   CHECK(options.stacks_rings == 8);
   CHECK(options.stacks_ring_kib == 2048);
   CHECK(options.finalize == Finalize::automatic);
