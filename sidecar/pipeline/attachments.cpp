@@ -15,7 +15,7 @@ using session::GoneReason;
 using session::SessionState;
 
 // How often a sleeping shim is asked, while a window wants it, whether it has a CUDA context by now.
-constexpr std::chrono::milliseconds kCare{250};
+constexpr std::chrono::milliseconds kCare{50};
 // A process that was disarmed under an open window is armed again, but not more often than this.
 constexpr std::uint64_t kArmAgainNs = 1'000'000'000;
 constexpr std::size_t kUnacceptedListed = 16;
@@ -81,6 +81,7 @@ void Attachments::on_lost(const discovery::ShimAddress&) {}  // the connection t
 void Attachments::on_hello(session::Session& session, const session::Hello& hello) {
   auto* attachment = find(session);
   if (attachment == nullptr) return;
+  attachment->asked = false;
   if (!attachment->accepted) {
     const discovery::TargetSelection selection(config_.pid ? std::vector<std::uint32_t>{*config_.pid}
                                                            : std::vector<std::uint32_t>{});
@@ -101,6 +102,7 @@ void Attachments::on_hello(session::Session& session, const session::Hello& hell
     bell_.ring();
   }
   arm_if_wanted(*attachment);
+  bell_.ring();
 }
 
 void Attachments::on_armed(session::Session& session, const session::Armed& armed) {

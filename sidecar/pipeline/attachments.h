@@ -102,6 +102,7 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
     join::WindowId refused_in = 0;            // newest window that the refusal counts for
     std::string skipped;                      // why arm() could not even be sent
     std::string last_disarm;
+    bool asked = false;  // whether it has a CUDA context by now; the answer is under way
     std::uint64_t arm_again_ns = 0;
   };
   struct Wanted {

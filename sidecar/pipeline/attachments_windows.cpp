@@ -16,6 +16,8 @@ void Attachments::begin_window(join::WindowId id, std::optional<std::uint32_t> p
     if (attachment.session->hello()->has_context()) {
       arm_if_wanted(attachment);
     } else {
+      // Its word is as old as its HELLO: a window that began on it would miss the launches until the next look.
+      attachment.asked = true;
       attachment.session->query();
     }
   }
@@ -37,7 +39,8 @@ WindowArming Attachments::arming(join::WindowId id) const {
     } else if (!attachment.skipped.empty()) {
       ++answer.skipped;
       answer.skipped_text = attachment.skipped;
-    } else if (state == SessionState::connected && !attachment.session->hello()->has_context()) {
+    } else if (state == SessionState::connected && !attachment.session->hello()->has_context() &&
+               !attachment.asked) {
       ++answer.asleep;
     } else {
       ++answer.waiting;

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tests" / "integration"))
 
 BUNDLE = pathlib.Path(os.environ.get("PILLION_BUNDLE", ROOT / "build" / "release" / "bundle"))
 WORKLOADS = pathlib.Path(os.environ.get("PILLION_WORKLOADS", ROOT / "build" / "release" / "workloads"))
-os.environ["PILLION_BUILD"] = str(BUNDLE)  # before the import: it reads it
+os.environ.update(PILLION_BUILD=str(BUNDLE), PILLION_WORKLOADS=str(WORKLOADS), PILLION_REAL_GPU="1")  # the import reads it
 
 import harness  # noqa: E402
 

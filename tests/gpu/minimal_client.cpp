@@ -23,7 +23,7 @@ void CUPTIAPI on_request(std::uint8_t** buffer, size_t* size, size_t* records) {
 void CUPTIAPI on_complete(CUcontext, std::uint32_t, std::uint8_t* buffer, size_t, size_t) { free(buffer); }
 
 void* subscribe_later(void*) {
-  usleep(500 * 1000);  // after cuInit and the workload's first launches, as a late attach
+  usleep(1200 * 1000);  // a late attach: what came before is this process's own bare speed
   CUpti_SubscriberHandle subscriber;
   if (cuptiSubscribe(&subscriber, on_callback, nullptr) != CUPTI_SUCCESS) return nullptr;
   cuptiActivityRegisterCallbacks(on_request, on_complete);

@@ -24,9 +24,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PILLION_BUILD", ROOT / "build" / "release"))
 PILLION = BUILD / "pillion"
 SHIM = BUILD / "libpillion.so"
-WORKLOADS = BUILD / "workloads"
+WORKLOADS = pathlib.Path(os.environ.get("PILLION_WORKLOADS", BUILD / "workloads"))
 SIMGPU = BUILD / "simgpu"
-for needed in (PILLION, SHIM, WORKLOADS / "launch_loop", SIMGPU / "libcuda.so.1", SIMGPU / "libcupti.so.13"):
+REAL_GPU = "PILLION_REAL_GPU" in os.environ  # tests/gpu: nothing of the double
+DOUBLE = () if REAL_GPU else (SIMGPU / "libcuda.so.1", SIMGPU / "libcupti.so.13")
+for needed in (PILLION, SHIM, WORKLOADS / "launch_loop", *DOUBLE):
     if not needed.exists():  # a libcupti elsewhere on the machine would be taken instead
         sys.exit(f"{needed} has not been built")
 
