@@ -16,7 +16,8 @@ void Attachments::begin_window(join::WindowId id, std::optional<std::uint32_t> p
     if (attachment.session->hello()->has_context()) {
       arm_if_wanted(attachment);
     } else {
-      // Its word is as old as its HELLO: a window that began on it would miss the launches until the next look.
+      // Its word is as old as its HELLO: a window that began on it would miss the launches until the next
+      // look.
       attachment.asked = true;
       attachment.session->query();
     }
