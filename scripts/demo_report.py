@@ -44,7 +44,9 @@ def report(profile, count):
         if stack is None:
             print("           (no stack was seen)")
     quality = profile["quality"]
-    print("\nquality: " + ", ".join(f"{name} {quality[name]}" for name in QUALITY if name in quality))
+    shown = {name: quality[name] for name in QUALITY if name in quality}
+    figures = (f"{name} {value:.0f}" if isinstance(value, float) else f"{name} {value}" for name, value in shown.items())
+    print("\nquality: " + ", ".join(figures))
     for anomaly in profile["anomalies"]:
         print(f"note: {anomaly['text']} ({anomaly['count']} x)")
 

@@ -31,6 +31,7 @@ class Container:
         self.done = threading.Event()  # ended, and will not be started again
         self.failure = None  # why it could not be created
         self._stopping = threading.Event()
+        self._stop_lock = threading.Lock()
         self._thread = None
 
     # ---- From the manifest to podman ----
@@ -203,10 +204,12 @@ class Container:
         if self._thread is None:
             return
         deadline = time.monotonic() + self.pod.spec.get("terminationGracePeriodSeconds", 30) + 60
-        # Again and again: an instance that is just being created is not there to be stopped yet.
-        while not self.done.is_set() and time.monotonic() < deadline:
-            self._end(self.instance())
-            self.done.wait(0.2)
+        # One caller at a time: a kubelet sends one SIGTERM, and to a program a second one means "at once".
+        with self._stop_lock:
+            # Again and again: an instance that is just being created is not there to be stopped yet.
+            while not self.done.is_set() and time.monotonic() < deadline:
+                self._end(self.instance())
+                self.done.wait(0.2)
         self._thread.join(timeout=10)
 
 

@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 
 #include "host_process.h"
@@ -180,7 +181,11 @@ TEST_CASE("a sidecar that reads nothing cannot stall the shim: its lease ends al
   SessionOffer offer(1);
   offer.arm.lease_ms = 500;
   frozen.send(PILLION_ARM, offer.arm, offer.fds());
-  for (int i = 0; i < 400; ++i) frozen.send(PILLION_QUERY, pillion_query{});  // answers that nobody reads
+  try {
+    for (int i = 0; i < 400; ++i) frozen.send(PILLION_QUERY, pillion_query{});  // answers that nobody reads
+  } catch (const std::runtime_error&) {
+    // On a slow machine the lease is over, and the connection closed, before the last of them.
+  }
   CHECK(eventually([&] { return slurp(report).find('D') != std::string::npos; }));
   Peer next(host.socket_path());
   const std::uint32_t first = next.receive().type();
