@@ -42,6 +42,8 @@ class Pipeline : public Runtime, private http::ProfileService {
 
   [[nodiscard]] std::size_t connected();
   [[nodiscard]] AttachReport report();
+  // The last ones when the drain thread is too busy to answer: a counter must never seem to begin anew.
+  [[nodiscard]] DrainTotals totals();
   [[nodiscard]] std::optional<http::ServiceError> not_gpu(http::ProfileType type) const;
 
   // Destruction goes upwards: threads end before what they use. stop() ends them in an order of its own.
@@ -59,6 +61,8 @@ class Pipeline : public Runtime, private http::ProfileService {
   std::atomic<join::WindowId> next_window_{1};
   std::atomic<std::uint64_t> windows_taken_{0};
   std::atomic<bool> stopped_{false};
+  std::mutex totals_mutex_;
+  DrainTotals last_totals_;  // under totals_mutex_
 };
 
 }  // namespace pillion::pipeline

@@ -49,14 +49,19 @@ http::MetricsSnapshot::ByReason dropped(const pillion_counters& shim, const coll
 
 }  // namespace
 
+DrainTotals Pipeline::totals() {
+  const auto fresh = ask(
+      drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000));
+  const std::lock_guard lock(totals_mutex_);
+  if (fresh) last_totals_ = *fresh;
+  return last_totals_;
+}
+
 nlohmann::json Pipeline::status() {
   const auto attach = report();
   nlohmann::json processes = nlohmann::json::array();
   for (const auto& view : attach.attachments) processes.push_back(json_of(view));
-  const auto totals =
-      ask(
-          drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000))
-          .value_or(DrainTotals{});
+  const auto totals = this->totals();
   const auto unwound = unwind_->counters();
   nlohmann::json stacks;
   for (std::size_t i = 0; i < unwound.endings.size(); ++i) stacks[kEndings[i]] = unwound.endings[i];
@@ -88,10 +93,7 @@ nlohmann::json Pipeline::status() {
 
 http::MetricsSnapshot Pipeline::metrics() {
   const auto attach = report();
-  const auto totals =
-      ask(
-          drain_->loop(), [this] { return drain_->totals(); }, std::chrono::milliseconds(1'000))
-          .value_or(DrainTotals{});
+  const auto totals = this->totals();
   const auto windows =
       ask(
           drain_->loop(), [this] { return drain_->open_windows(); }, std::chrono::milliseconds(1'000))
