@@ -77,6 +77,8 @@ Result<void> set_format(Options& options, const std::string& text) {
 Result<void> set_type(Options& options, const std::string& text) {
   const auto type = http::parse_profile_type(text);
   if (!type) return fail("read", "'" + text + "'", "not gpu, cpu, offcpu, heap or allocs");
+  if (*type != http::ProfileType::gpu)
+    return fail("read", "'" + text + "'", "not a profile that this build takes: gpu");
   options.type = *type;
   return {};
 }
@@ -285,9 +287,9 @@ constexpr Flag kFlags[] = {
      {kServeWritesNoFile, kInstallOnlyCopies, kProbeOnlyAsks},
      set_format},
     {"type",
-     "gpu|cpu|offcpu|heap|allocs",
      "gpu",
-     "what to profile",
+     "gpu",
+     "what to profile: only the GPU in this build",
      kRecord,
      {kServeWritesNoFile, kInstallOnlyCopies, kProbeOnlyAsks},
      set_type},

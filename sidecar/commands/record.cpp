@@ -47,7 +47,8 @@ int take_profile(const Options& options, Runtime& runtime, std::optional<OutputF
   }
   if (outcome == WaitOutcome::stopped) {
     const auto ended = workload == nullptr ? std::nullopt : workload->end();
-    log(LogLevel::error, ended ? "the workload " + ended->text() + " before its shim came: did it use CUDA?"
+    log(LogLevel::error, ended ? "the workload " + ended->text() + " before its shim came" +
+                                     (ended->failed() ? "" : ": did it use CUDA?")
                                : "ended before a shim came: nothing to write");
     return ended ? kTargetGone : kNoShim;
   }

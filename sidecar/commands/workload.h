@@ -26,6 +26,8 @@ struct WorkloadEnd {
   bool by_signal = false;
   int number = 0;  // exit status or signal
 
+  [[nodiscard]] bool failed() const { return by_signal || number != 0; }
+
   [[nodiscard]] std::string text() const;  // "exited with status 3", "was ended by signal 9 (KILL)"
 };
 

@@ -147,11 +147,11 @@ std::string ProcessSurvey::text() const {
   if (cut) out += " (not all: limit reached)";
   if (cuda_without_shim > 0) {
     out += "; CUDA without the shim: " + list_text(cuda, cuda_without_shim, false) +
-           ": start with CUDA_INJECTION64_PATH naming libpillion.so, or use `pillion inject -pid N`";
+           ": start it with CUDA_INJECTION64_PATH naming libpillion.so";
   }
   if (cuda_with_shim > 0) {
     out += "; CUDA with the shim but no usable socket here: " + list_text(cuda, cuda_with_shim, true) +
-           ": does the workload share the socket directory with this container?";
+           ": is it held by another sidecar, or does it use another PILLION_SOCKET_DIR?";
   }
   if (unreadable_count > 0) {
     out += "; not readable: " + list_text(unreadable, unreadable_count, false) +

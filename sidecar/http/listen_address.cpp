@@ -78,7 +78,7 @@ std::string ListenAddress::text() const {
 }
 
 Result<ListenAddress> parse_listen_address(std::string_view text) {
-  const auto form = "give it as ADDRESS:PORT, e.g. 127.0.0.1:7070 or [::1]:7070";
+  const auto form = "not ADDRESS:PORT with a numeric address, e.g. 127.0.0.1:7070 or [::1]:7070";
   const auto parts = split(text);
   if (!parts || !parts->has_port) return fail("parse address", std::string(text), form);
 
@@ -86,7 +86,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   const char* end = parts->port.data() + parts->port.size();
   const auto [rest, error] = std::from_chars(parts->port.data(), end, address.port);
   if (parts->port.empty() || error != std::errc() || rest != end) {
-    return fail("parse address", std::string(text), "the port is a number from 0 to 65535");
+    return fail("parse address", std::string(text), "not an address with a port from 0 to 65535");
   }
   address.host = lower(parts->host);
   if (address.host.empty()) address.host = "0.0.0.0";

@@ -51,6 +51,10 @@ Result<void> Attachments::start() {
   if (!directory) return tl::make_unexpected(directory.error());
   directory_ = std::move(*directory);
   directory_->start();
+  if (!directory_->report().exists) {
+    log(LogLevel::warning, "socket directory " + config_.socket_dir +
+                               ": does not exist yet; waiting for it (-socket-dir, PILLION_SOCKET_DIR)");
+  }
   care_timer_ = loop_.every(kCare, [this] { look_after_sessions(); });
   return {};
 }
@@ -165,7 +169,8 @@ void Attachments::on_gone(session::Session& session, const session::Gone& gone) 
   auto* attachment = find(session);
   if (attachment == nullptr) return;
   const std::string path = attachment->address.path;
-  ++totals_.gone[session::gone_name(gone.reason)];
+  // A socket that a dead process left behind is tried again and again; the directory's report counts it once.
+  if (gone.reason != GoneReason::stale) ++totals_.gone[session::gone_name(gone.reason)];
   if (attachment->accepted) {
     for (auto& [id, window] : windows_) window.gone += in_scope(*attachment, window) ? 1 : 0;
     log(LogLevel::info, "process " + std::to_string(pid_of(*attachment)) + " has gone: " + gone.text);

@@ -44,6 +44,9 @@ profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod
     if (refused.reason == PILLION_REFUSAL_SUBSCRIBER_HELD) ++input.quality.subscriber_conflicts;
     input.anomalies.push_back({"refused", 1, session::refusal_name(refused.reason) + ": " + refused.text});
   }
+  if (request.cut_short) {
+    input.anomalies.push_back({"window_cut_short", 1, "the window was ended before its time"});
+  }
   input.quality.clock_steps = request.clock_stepped ? 1 : 0;
   input.quality.targets_skipped = request.skipped;
   return input;
@@ -52,8 +55,7 @@ profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod
 }  // namespace
 
 PodIdentity PodIdentity::from_environment() {
-  return {environment("PILLION_POD_NAME"), environment("PILLION_POD_NAMESPACE"),
-          environment("PILLION_CONTAINER")};
+  return {environment("POD_NAME"), environment("POD_NAMESPACE"), environment("CONTAINER_NAME")};
 }
 
 BuildThread::BuildThread(TargetCode& code, FileTable& files, PodIdentity pod)

@@ -30,6 +30,7 @@ struct BuildRequest {
   std::vector<session::Refused> refused;  // processes that could not be armed
   std::uint64_t skipped = 0;              // processes past a limit
   bool clock_stepped = false;             // CLOCK_REALTIME jumped during the window
+  bool cut_short = false;                 // ended before its time: the client went away or pillion ends
 };
 
 // The pod that this sidecar runs in, by the downward API; empty outside Kubernetes.

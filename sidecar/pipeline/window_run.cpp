@@ -101,6 +101,8 @@ void WindowRun::wait_for_end(const std::stop_token& stop) {
     if (request_.end_with_targets && arming().selected == 0) break;
     stages_.bell.wait_until(heard, deadline, stop);
   }
+  // A recording without a duration is meant to be ended: by a signal, or with its target.
+  cut_short_ = stop.stop_requested() && !request_.end_with_targets;
   t1_ns_ = std::min(t1_ns_, monotonic_ns());
   (void)ask(stages_.drain.loop(), [&drain = stages_.drain, id = id_, t1 = t1_ns_] {
     drain.end_window(id, t1);
@@ -152,6 +154,21 @@ http::ServiceError WindowRun::refusal(const WindowArming& arming) const {
   return {http::ErrorCode::target_gone, "every selected process ended before it could be armed", {}};
 }
 
+std::optional<http::ServiceError> WindowRun::unknown_device(const std::vector<WindowPart>& parts) const {
+  if (!request_.device) return std::nullopt;
+  std::string known;
+  for (const auto& part : parts) {
+    for (const auto& [number, device] : part.data.devices) {
+      if (number == *request_.device) return std::nullopt;
+      known += (known.empty() ? "" : ", ") + std::to_string(number);
+    }
+  }
+  if (known.empty()) return std::nullopt;  // none has said yet which devices it has
+  return http::ServiceError{http::ErrorCode::bad_parameter,
+                            "no attached process has device " + std::to_string(*request_.device),
+                            "devices by their CUDA number: " + known};
+}
+
 http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   auto parts = ask(stages_.drain.loop(),
                    [&drain = stages_.drain, id = id_, t1 = t1_ns_] { return drain.close_window(id, t1); });
@@ -164,6 +181,7 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
     // Whatever CUPTI gave, also for another device than the one asked for, and what was dropped on the way.
     executions += part.data.counters.executions + part.quality.counters.executions;
   }
+  if (auto error = unknown_device(*parts)) return tl::make_unexpected(*error);
   if (parts->empty() && !arming.refused.empty()) return tl::make_unexpected(refusal(arming));
   if (executions == 0 && launches >= kLaunchesWithoutRecords) {
     return tl::make_unexpected(http::ServiceError{
@@ -182,6 +200,7 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   request.refused = arming.refused;
   request.skipped = arming.skipped;
   const auto drift = (wall_ns() - wall_t0_ns_) - static_cast<std::int64_t>(monotonic_ns() - t0_ns_);
+  request.cut_short = cut_short_;
   request.clock_stepped = drift > 100'000'000 || drift < -100'000'000;
   auto body = stages_.build.render(std::move(request));
   if (!body) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ class WindowRun {
   void settle();
   void flush_once(std::chrono::milliseconds deadline);
   [[nodiscard]] http::ServiceResult answer(const WindowArming& arming);
+  [[nodiscard]] std::optional<http::ServiceError> unknown_device(const std::vector<WindowPart>& parts) const;
   [[nodiscard]] http::ServiceError refusal(const WindowArming& arming) const;
 
   Stages stages_;
@@ -49,6 +51,7 @@ class WindowRun {
   std::uint64_t t0_ns_ = 0;
   std::uint64_t t1_ns_ = 0;
   std::int64_t wall_t0_ns_ = 0;
+  bool cut_short_ = false;
 };
 
 }  // namespace pillion::pipeline

@@ -158,7 +158,8 @@ void shim_cost(Writer& out, const BuildInput& input) {
 void anomalies(Writer& out, const BuildInput& input, std::uint64_t merged_stacks) {
   using J = JoinCounters;
   using C = pillion_counters;
-  if (sum(input, &J::launches) > sum(input, &J::launches_failed) && sum(input, &J::executions) == 0) {
+  if (sum(input, &J::launches) > sum(input, &J::launches_failed) && sum(input, &J::executions) == 0 &&
+      sum(input, &C::executions) == 0) {  // not even of a device that was not asked for
     out.anomaly("no_gpu_records", &J::launches, "launches were seen but not one GPU record");
   }
   out.anomaly_of("launches_dropped",
