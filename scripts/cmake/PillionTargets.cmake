@@ -10,6 +10,7 @@ if(PILLION_CCACHE)
 endif()
 
 find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
 
 add_library(pillion_warnings INTERFACE)
 target_compile_options(pillion_warnings INTERFACE -Wall -Wextra -Wshadow -Werror)
