@@ -134,7 +134,7 @@ void ControlSession::after_arming(std::uint64_t now) {
   }
 }
 
-// The capture thread is through with this session: gives everything back and says so to whom it concerns.
+// The capture thread is through: gives everything back and says so to whom it concerns.
 void ControlSession::finish() {
   const std::uint32_t residue = capture_phase() == CapturePhase::disarmed ? capture_residue() : 0;
   const bool tell = state_ == CaptureState::draining && armed_by_peer_;

@@ -35,7 +35,7 @@ inline void note_graph_launch(ThreadState& thread, std::uint32_t session, std::u
 
 struct GraphUse {
   enum Kind : std::uint8_t {
-    none,        // no graph was launched in this session
+    none,        // no graph was launched since arming
     one_thread,  // only `tid` launches graphs, or it was the last to do so for a good while
     several,     // or nobody knows
   } kind;

@@ -76,7 +76,7 @@ template <typename Record>
   return PushResult::ok;
 }
 
-// The thread's first launch of this session.
+// The thread's first launch since arming.
 [[gnu::noinline, gnu::cold]] void announce_thread(CaptureSession& session, std::uint32_t number,
                                                   ThreadState& thread, std::uint64_t sp) {
   begin_thread(thread, sp);

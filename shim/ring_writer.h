@@ -149,7 +149,7 @@ class RingSet {
   // In a forked child: every ring closed at once, whoever held it.
   void close_in_child();
 
-  // Any thread: what was counted in this session's reservations.
+  // Any thread: what was counted in reservations since open().
   [[nodiscard]] std::uint64_t tally() const;
   [[nodiscard]] std::uint64_t resets() const;
   [[nodiscard]] bool quiescent() const;
