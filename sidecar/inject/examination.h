@@ -19,11 +19,16 @@ enum class Delivery : std::uint8_t {
 // Addresses in the target's memory; 0 where a function is not there (only the optional ones may be 0).
 struct TargetFunctions {
   std::uint64_t pthread_create = 0;
+  std::uint64_t pthread_detach = 0;  // optional
   std::uint64_t dlopen = 0;
   std::uint32_t dlopen_flag = 0;  // to be or-ed to RTLD_NOW: 0x80000000 where dlopen is __libc_dlopen_mode
   std::uint64_t dlerror = 0;      // optional: __libc_dlopen_mode has none
   std::uint64_t munmap = 0;
-  std::uint64_t syscall_instruction = 0;  // 0f 05 in executable memory of libc
+  // The 0f 05 within libc's function syscall(): what follows it comes to a `ret` with the stack as it was,
+  // whatever the call returned. A thread whose tracer dies in the middle goes on from there by itself.
+  std::uint64_t syscall_instruction = 0;
+  // "mov $15,%rax; syscall" (48 c7 c0 0f 00 00 00 0f 05), libc's own way back from a signal handler.
+  std::uint64_t sigreturn = 0;
 };
 
 // A shim that is in the process already, however it came there.
