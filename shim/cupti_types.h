@@ -142,6 +142,8 @@ using Unsubscribe = Result (*)(Subscriber subscriber);
 using EnableCallback = Result (*)(std::uint32_t enable, Subscriber subscriber, CallbackDomain domain,
                                   std::uint32_t cbid);
 using EnableDomain = Result (*)(std::uint32_t enable, Subscriber subscriber, CallbackDomain domain);
+using GetCallbackState = Result (*)(std::uint32_t* enabled, Subscriber subscriber, CallbackDomain domain,
+                                    std::uint32_t cbid);
 using ActivityRegisterCallbacks = Result (*)(BufferRequestedFunc requested, BufferCompletedFunc completed);
 using ActivityRegisterTimestampCallback = Result (*)(TimestampFunc callback);
 using ActivityEnable = Result (*)(ActivityKind kind);

@@ -16,3 +16,14 @@ for path in "" "$out/missing.so" "$out/empty.so" "$out/garbage.so" "$out/unreada
   CUDA_INJECTION64_PATH="$path" "$out/driver_facts" create > "$out/log" 2>&1
   echo "fact injection path '${path##*/}': exit $? output lines $(wc -l < "$out/log") first: $(head -1 "$out/log" | cut -c1-80)"
 done
+# Corners of CUPTI that the shim's lifecycle depends on, one process each: a crash is a fact, too.
+root=$(cd "$here/../.." && pwd)
+nvcc -std=c++20 -O1 -I"$root/shim" -I"$root/tests/simgpu" -I"$root/tests/workloads" -o "$out/cupti_facts" \
+  "$here/cupti_facts.cpp" "$root/tests/workloads/workload.cpp" "$root/tests/workloads/kernels.cpp" \
+  "$root/tests/workloads/options.cpp" -lcuda || exit 1
+for experiment in $("$out/cupti_facts"); do
+  timeout 60 "$out/cupti_facts" "$experiment" > "$out/log" 2>&1
+  code=$?
+  head -60 "$out/log"
+  echo "fact $experiment: exit $code"
+done

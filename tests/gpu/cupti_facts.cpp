@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What CUPTI does in corners that the shim's lifecycle depends on, one experiment per process:
+// `cupti_facts NAME` prints lines "fact NAME ..." and ends with status 0, or dies as the GPU's driver makes
+// it. Needs no toolkit to build: the driver API by tests/simgpu/cuda_driver.h, CUPTI by shim/cupti_types.h.
+// Runs on the double, too: where the two differ, the double is wrong.
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "cupti_types.h"
+#include "workload.h"
+
+namespace {
+
+namespace api = pillion::cupti;
+using namespace api;
+
+void* g_library = nullptr;
+template <class Function>
+Function function(const char* name) {
+  void* found = dlsym(g_library, name);
+  if (found == nullptr) std::printf("fact missing %s\n", name);
+  return reinterpret_cast<Function>(found);
+}
+#define CUPTI(name) const api::name name = function<api::name>("cupti" #name)
+
+struct Seen {
+  std::atomic<int> requested{0}, completed{0};
+  std::atomic<std::size_t> bytes{0};
+};
+Seen g_ours, g_theirs;
+template <Seen* seen>
+void requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
+  *size = 256 << 10;
+  *most = 0;
+  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(4096, *size));
+  std::memset(*buffer, 0, *size);
+  ++seen->requested;
+}
+template <Seen* seen>
+void completed(void*, std::uint32_t, std::uint8_t*, std::size_t, std::size_t valid) {
+  ++seen->completed;
+  seen->bytes += valid;
+}
+
+std::atomic<bool> g_finalize{false}, g_finalized{false};
+thread_local bool t_may_finalize = false;
+Subscriber g_subscriber = nullptr;
+std::atomic<int> g_trace{0};  // callbacks left to print
+std::atomic<int> g_calls{0};
+bool g_profile_in_enter = false;
+
+void callback(void*, CallbackDomain domain, std::uint32_t cbid, const void* data) {
+  const bool driver = domain == kDomainDriverApi;
+  const auto* call = static_cast<const CallbackData*>(data);
+  ++g_calls;
+  if (g_trace > 0) {
+    --g_trace;
+    std::printf("fact   callback %u/%u %s correlation %u\n", domain, cbid,
+                driver ? (call->callback_site == kApiEnter ? "enter" : "exit") : "",
+                driver ? call->correlation_id : 0);
+  }
+  if (driver && call->callback_site == kApiEnter && g_profile_in_enter) {
+    g_profile_in_enter = false;
+    CUPTI(EnableCallback);
+    std::printf("fact   enabled MODULE_PROFILED in enter: %u\n",
+                EnableCallback(1, g_subscriber, kDomainResource, kResourceModuleProfiled));
+  }
+  if (driver && call->callback_site == kApiExit && t_may_finalize && g_finalize.exchange(false)) {
+    CUPTI(Unsubscribe);
+    CUPTI(Finalize);
+    const Result left = Unsubscribe(g_subscriber);
+    std::printf("fact   unsubscribe %u finalize %u\n", left, Finalize());
+    g_finalized = true;
+  }
+}
+
+Result subscribe(std::initializer_list<std::uint32_t> driver,
+                 std::initializer_list<std::uint32_t> resource = {}) {
+  CUPTI(Subscribe);
+  CUPTI(EnableCallback);
+  CUPTI(ActivityRegisterCallbacks);
+  const Result result = Subscribe(&g_subscriber, callback, nullptr);
+  (void)ActivityRegisterCallbacks(requested<&g_ours>, completed<&g_ours>);
+  for (const auto cbid : driver) (void)EnableCallback(1, g_subscriber, kDomainDriverApi, cbid);
+  for (const auto cbid : resource) {
+    const Result one = EnableCallback(1, g_subscriber, kDomainResource, cbid);
+    if (one != kSuccess) std::printf("fact   enable resource %u: %u\n", cbid, one);
+  }
+  return result;
+}
+
+CUstream stream() {
+  CUstream made = nullptr;
+  CHECK(cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
+  return made;
+}
+
+CUgraphExec make_graph(workload::Device& device, CUstream on) {
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  CHECK(cuStreamBeginCapture_v2(on, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  for (unsigned node = 0; node < 20; ++node) CHECK(device.launch(node, on));
+  CHECK(cuStreamEndCapture(on, &graph));
+  CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  return exec;
+}
+
+void for_ms(int ms, const std::function<void()>& step) {
+  const std::uint64_t end = workload::now_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
+  while (workload::now_ns() < end) step();
+}
+
+// Disable, replay, enable again, finalize. With `kernels_only` no graph is launched in the second session.
+void disable_and_later_finalize(bool kernels_only) {
+  workload::Device device;
+  CUPTI(ActivityEnable);
+  CUPTI(ActivityDisable);
+  CUPTI(ActivityFlushAll);
+  CUPTI(Unsubscribe);
+  CUstream on = stream();
+  CUgraphExec exec = make_graph(device, on);
+  const auto replay = [&] { CHECK(cuGraphLaunch(exec, on)); };
+  const auto launch = [&] { CHECK(device.launch(0, on)); };
+  for_ms(100, replay);
+  for (int cycle = 0; cycle < 5; ++cycle) {
+    std::printf("fact   subscribe %u", subscribe({307, 514, 515}));
+    std::printf(" enable %u\n", ActivityEnable(kActivityConcurrentKernel));
+    for_ms(200, replay);
+    std::printf("fact   disable %u", ActivityDisable(kActivityConcurrentKernel));
+    std::printf(" flush %u unsubscribe %u\n", ActivityFlushAll(1), Unsubscribe(g_subscriber));
+    for_ms(200, replay);
+    std::printf("fact   subscribe %u", subscribe({307, 514, 515}));
+    std::printf(" enable %u\n", ActivityEnable(kActivityConcurrentKernel));
+    if (kernels_only) CHECK(cuCtxSynchronize());
+    for_ms(200, kernels_only ? std::function<void()>(launch) : replay);
+    t_may_finalize = true;
+    g_finalize = true;
+    for_ms(200, kernels_only ? std::function<void()>(launch) : replay);
+    CHECK(cuCtxSynchronize());
+    for_ms(200, replay);
+    CHECK(cuCtxSynchronize());
+    std::printf("fact   cycle %d alive, finalized %d\n", cycle, g_finalized.exchange(false) ? 1 : 0);
+    std::fflush(stdout);
+  }
+}
+
+// Whether a DEVICE record can be had at any time as a sign of life of our registration, also behind a long
+// kernel.
+void probe(bool stolen) {
+  workload::Device device;
+  CUPTI(ActivityEnable);
+  CUPTI(ActivityEnableAndDump);
+  CUPTI(ActivityFlushAll);
+  CUPTI(ActivityRegisterCallbacks);
+  CUstream on = stream();
+  (void)subscribe({307});
+  (void)ActivityEnable(kActivityConcurrentKernel);
+  CHECK(device.launch(0, on));
+  CHECK(cuCtxSynchronize());
+  (void)ActivityFlushAll(0);
+  if (stolen) {
+    std::printf("fact   register anew %u\n",
+                ActivityRegisterCallbacks(requested<&g_theirs>, completed<&g_theirs>));
+  }
+  std::uint64_t kernel_ns = 1'500'000'000;
+  for (int i = 0; i < 3; ++i) CHECK(device.launch(0, on, kernel_ns));
+  for (int i = 0; i < 200; ++i) CHECK(device.launch(0, on));
+  std::thread prober([&] {
+    for (int i = 0; i < 5; ++i) {
+      const std::uint64_t begin = workload::now_ns();
+      const Result dumped = ActivityEnableAndDump(kActivityDevice);
+      const Result flushed = ActivityFlushAll(0);
+      std::printf("fact   dump %u flush %u took %.1f ms; ours %d/%d %zu bytes theirs %d/%d %zu bytes\n",
+                  dumped, flushed, workload::seconds_since(begin) * 1e3, g_ours.requested.load(),
+                  g_ours.completed.load(), g_ours.bytes.load(), g_theirs.requested.load(),
+                  g_theirs.completed.load(), g_theirs.bytes.load());
+      workload::sleep_seconds(0.1);
+    }
+  });
+  prober.join();
+  CHECK(cuCtxSynchronize());
+  (void)ActivityFlushAll(1);
+  std::printf("fact   at the end: ours %d/%d %zu bytes theirs %d/%d %zu bytes\n", g_ours.requested.load(),
+              g_ours.completed.load(), g_ours.bytes.load(), g_theirs.requested.load(),
+              g_theirs.completed.load(), g_theirs.bytes.load());
+}
+
+// Another client finalizes CUPTI under us: what the calls say that we make every tick.
+void stale(bool somebody_new) {
+  workload::Device device;
+  CUPTI(ActivityEnable);
+  CUPTI(ActivityFlushAll);
+  CUPTI(GetTimestamp);
+  CUPTI(GetCallbackState);
+  CUPTI(Unsubscribe);
+  CUPTI(Subscribe);
+  CUPTI(Finalize);
+  CUstream on = stream();
+  (void)subscribe({307});
+  (void)ActivityEnable(kActivityConcurrentKernel);
+  for (int i = 0; i < 100; ++i) CHECK(device.launch(0, on));
+  CHECK(cuCtxSynchronize());
+  std::uint32_t enabled = 9;
+  std::printf("fact   before: state %u", GetCallbackState(&enabled, g_subscriber, kDomainDriverApi, 307));
+  std::printf(" enabled %u flush %u\n", enabled, ActivityFlushAll(0));
+  std::printf("fact   finalize by another %u, buffers %d/%d\n", Finalize(), g_ours.requested.load(),
+              g_ours.completed.load());
+  const int before = g_calls;
+  for (int i = 0; i < 100; ++i) CHECK(device.launch(0, on));
+  std::printf("fact   callbacks of 100 launches after it: %d\n", g_calls - before);
+  const Subscriber ours = g_subscriber;
+  if (somebody_new)
+    std::printf("fact   somebody subscribes: %u\n", Subscribe(&g_subscriber, callback, nullptr));
+  std::fflush(stdout);
+  enabled = 9;
+  std::uint64_t stamp = 0;
+  std::printf("fact   flush %u\n", ActivityFlushAll(0));
+  std::fflush(stdout);
+  const Result state = GetCallbackState(&enabled, ours, kDomainDriverApi, 307);
+  std::printf("fact   state %u enabled %u, timestamp %u\n", state, enabled, GetTimestamp(&stamp));
+  std::fflush(stdout);
+  std::printf("fact   unsubscribe with the old handle %u\n", Unsubscribe(ours));
+  for (int i = 0; i < 100; ++i) CHECK(device.launch(0, on));
+  CHECK(cuCtxSynchronize());
+}
+
+void capture() {
+  workload::Device device;
+  CUstream on = stream();
+  CHECK(device.launch(0, on));
+  (void)subscribe({307, 514, 527}, {13});
+  g_trace = 12;
+  std::printf("fact   three captured launches\n");
+  CUgraph graph = nullptr;
+  CHECK(cuStreamBeginCapture_v2(on, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  for (unsigned node = 0; node < 3; ++node) CHECK(device.launch(node, on));
+  CHECK(cuStreamEndCapture(on, &graph));
+  CUgraphExec exec = nullptr;
+  CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  std::printf("fact   a replay, then an ordinary launch\n");
+  g_trace = 12;
+  CHECK(cuGraphLaunch(exec, on));
+  CHECK(device.launch(0, on));
+  CHECK(cuCtxSynchronize());
+}
+
+void profiled() {
+  workload::Device device;
+  CUstream on = stream();
+  CHECK(device.launch(0, on));
+  (void)subscribe({307});
+  g_profile_in_enter = true;
+  g_trace = 8;
+  CHECK(device.launch(0, on));
+  CHECK(device.launch(0, on));
+  CHECK(cuCtxSynchronize());
+}
+
+// Whether finalize gives back every buffer, and nothing asks for one afterwards.
+void buffers() {
+  workload::Device device;
+  CUPTI(ActivityEnable);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      device.make_current();
+      t_may_finalize = true;
+      CUstream on = stream();
+      while (!stop) CHECK(device.launch(0, on));
+      CHECK(cuStreamSynchronize(on));
+    });
+  }
+  for (int cycle = 0; cycle < 10; ++cycle) {
+    (void)subscribe({307});
+    (void)ActivityEnable(kActivityConcurrentKernel);
+    workload::sleep_seconds(0.3);
+    g_finalize = true;
+    while (!g_finalized) workload::sleep_seconds(0.001);
+    g_finalized = false;
+    const int asked = g_ours.requested, back = g_ours.completed;
+    workload::sleep_seconds(0.1);
+    std::printf("fact   cycle %d: %d/%d when finalize returned, %d/%d 100 ms later\n", cycle, asked, back,
+                g_ours.requested.load(), g_ours.completed.load());
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::map<std::string, std::function<void()>> experiments = {
+      {"redisable", [] { disable_and_later_finalize(false); }},
+      {"redisable_kernels", [] { disable_and_later_finalize(true); }},
+      {"probe", [] { probe(false); }},
+      {"probe_stolen", [] { probe(true); }},
+      {"stale", [] { stale(false); }},
+      {"stale_replaced", [] { stale(true); }},
+      {"capture", capture},
+      {"profiled", profiled},
+      {"buffers", buffers},
+  };
+  const auto found = experiments.find(argc > 1 ? argv[1] : "");
+  if (found == experiments.end()) {
+    for (const auto& [name, run] : experiments) std::printf("%s\n", name.c_str());
+    return argc > 1 ? 2 : 0;
+  }
+  g_library = dlopen("libcupti.so.13", RTLD_NOW);
+  if (g_library == nullptr) {
+    std::printf("%s\n", dlerror());
+    return 1;
+  }
+  std::printf("fact %s\n", found->first.c_str());
+  found->second();
+}
