@@ -5,6 +5,8 @@
 // it. Needs no toolkit to build: the driver API by tests/simgpu/cuda_driver.h, CUPTI by shim/cupti_types.h.
 // Runs on the double, too: where the two differ, the double is wrong.
 #include <dlfcn.h>
+#include <sched.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <cstdio>
@@ -12,6 +14,8 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -37,16 +41,34 @@ struct Seen {
   std::atomic<std::size_t> bytes{0};
 };
 Seen g_ours, g_theirs;
+
+// Buffers that CUPTI has, and how to make every touch of one a crash.
+constexpr std::size_t kBufferBytes = 256 << 10;
+std::mutex g_out_mutex;
+std::set<std::uint8_t*> g_out;
+
+int take_buffers_away() {
+  const std::lock_guard lock(g_out_mutex);
+  const int count = static_cast<int>(g_out.size());
+  for (std::uint8_t* buffer : g_out) mprotect(buffer, kBufferBytes, PROT_NONE);
+  g_out.clear();
+  return count;
+}
+
 template <Seen* seen>
 void requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
-  *size = 256 << 10;
+  *size = kBufferBytes;
   *most = 0;
-  *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(4096, *size));
-  std::memset(*buffer, 0, *size);
+  *buffer = static_cast<std::uint8_t*>(
+      mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const std::lock_guard lock(g_out_mutex);
+  g_out.insert(*buffer);
   ++seen->requested;
 }
 template <Seen* seen>
-void completed(void*, std::uint32_t, std::uint8_t*, std::size_t, std::size_t valid) {
+void completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
+  const std::lock_guard lock(g_out_mutex);
+  if (g_out.erase(buffer) != 0) munmap(buffer, kBufferBytes);
   ++seen->completed;
   seen->bytes += valid;
 }
@@ -119,8 +141,18 @@ void for_ms(int ms, const std::function<void()>& step) {
   while (workload::now_ns() < end) step();
 }
 
-// Disable, replay, enable again, finalize. With `kernels_only` no graph is launched in the second session.
-void disable_and_later_finalize(bool kernels_only) {
+// Session 1 records replays; then, perhaps, kinds are disabled and the subscriber given up, and on again; at
+// last CUPTI is finalized at a launch's exit, and the graph is replayed once more. Which of these orders does
+// a program survive?
+struct Order {
+  enum Work { nothing, kernels, replays };
+  Work off;         // while disabled; nothing: never disabled
+  Work second;      // recorded between that and the finalize
+  bool fresh;       // session 1 is finalized under replays, as is known to be safe, before session 2
+  bool two_graphs;  // the second one runs in session 1, while disabled and at the end, not in session 2
+};
+
+void finalize_in_order(const Order& order) {
   workload::Device device;
   CUPTI(ActivityEnable);
   CUPTI(ActivityDisable);
@@ -128,28 +160,41 @@ void disable_and_later_finalize(bool kernels_only) {
   CUPTI(Unsubscribe);
   CUstream on = stream();
   CUgraphExec exec = make_graph(device, on);
-  const auto replay = [&] { CHECK(cuGraphLaunch(exec, on)); };
-  const auto launch = [&] { CHECK(device.launch(0, on)); };
-  for_ms(100, replay);
-  for (int cycle = 0; cycle < 5; ++cycle) {
+  CUgraphExec other = order.two_graphs ? make_graph(device, on) : exec;
+  const auto run = [&](Order::Work work, bool both) {
+    for_ms(200, [&] {
+      if (work == Order::kernels) CHECK(device.launch(0, on));
+      if (work == Order::replays) CHECK(cuGraphLaunch(exec, on));
+      if (work == Order::replays && both) CHECK(cuGraphLaunch(other, on));
+    });
+  };
+  const auto session = [&] {
     std::printf("fact   subscribe %u", subscribe({307, 514, 515}));
     std::printf(" enable %u\n", ActivityEnable(kActivityConcurrentKernel));
-    for_ms(200, replay);
-    std::printf("fact   disable %u", ActivityDisable(kActivityConcurrentKernel));
-    std::printf(" flush %u unsubscribe %u\n", ActivityFlushAll(1), Unsubscribe(g_subscriber));
-    for_ms(200, replay);
-    std::printf("fact   subscribe %u", subscribe({307, 514, 515}));
-    std::printf(" enable %u\n", ActivityEnable(kActivityConcurrentKernel));
-    if (kernels_only) CHECK(cuCtxSynchronize());
-    for_ms(200, kernels_only ? std::function<void()>(launch) : replay);
+  };
+  const auto finalize = [&](Order::Work work) {
     t_may_finalize = true;
     g_finalize = true;
-    for_ms(200, kernels_only ? std::function<void()>(launch) : replay);
+    run(work, false);
     CHECK(cuCtxSynchronize());
-    for_ms(200, replay);
+  };
+  run(Order::replays, true);
+  for (int cycle = 0; cycle < 3; ++cycle) {
+    session();
+    run(Order::replays, true);
+    if (order.fresh) finalize(Order::replays);
+    if (order.off != Order::nothing) {
+      std::printf("fact   disable %u", ActivityDisable(kActivityConcurrentKernel));
+      std::printf(" flush %u unsubscribe %u\n", ActivityFlushAll(1), Unsubscribe(g_subscriber));
+      run(order.off, true);
+    }
+    if (order.fresh || order.off != Order::nothing) session();
+    run(order.second, false);
+    finalize(order.second);
+    std::printf("fact   finalized %d; replays\n", g_finalized.exchange(false) ? 1 : 0);
+    run(Order::replays, true);
     CHECK(cuCtxSynchronize());
-    std::printf("fact   cycle %d alive, finalized %d\n", cycle, g_finalized.exchange(false) ? 1 : 0);
-    std::fflush(stdout);
+    std::printf("fact   cycle %d alive\n", cycle);
   }
 }
 
@@ -265,8 +310,9 @@ void profiled() {
   CHECK(cuCtxSynchronize());
 }
 
-// Whether finalize gives back every buffer, and nothing asks for one afterwards.
-void buffers() {
+// Whether finalize gives back every buffer, nothing asks for one afterwards, and the memory of those that
+// stay out may go `wait_ms` after it.
+void buffers(double wait_ms) {
   workload::Device device;
   CUPTI(ActivityEnable);
   std::atomic<bool> stop{false};
@@ -276,21 +322,27 @@ void buffers() {
       device.make_current();
       t_may_finalize = true;
       CUstream on = stream();
-      while (!stop) CHECK(device.launch(0, on));
+      while (!stop) {  // at full speed subscribing would never return
+        for (int burst = 0; burst < 4; ++burst) CHECK(device.launch(0, on));
+        workload::sleep_seconds(40e-6);
+      }
       CHECK(cuStreamSynchronize(on));
     });
   }
-  for (int cycle = 0; cycle < 10; ++cycle) {
+  for (int cycle = 0; cycle < 30; ++cycle) {
     (void)subscribe({307});
     (void)ActivityEnable(kActivityConcurrentKernel);
-    workload::sleep_seconds(0.3);
+    workload::sleep_seconds(0.1);
     g_finalize = true;
-    while (!g_finalized) workload::sleep_seconds(0.001);
+    while (!g_finalized) sched_yield();
     g_finalized = false;
     const int asked = g_ours.requested, back = g_ours.completed;
+    if (wait_ms > 0) workload::sleep_seconds(wait_ms * 1e-3);
+    const int taken_away = take_buffers_away();
     workload::sleep_seconds(0.1);
-    std::printf("fact   cycle %d: %d/%d when finalize returned, %d/%d 100 ms later\n", cycle, asked, back,
-                g_ours.requested.load(), g_ours.completed.load());
+    if (cycle % 10 != 0) continue;
+    std::printf("fact   cycle %d: %d/%d when finalize returned, %d/%d 100 ms later; %d taken away\n", cycle,
+                asked, back, g_ours.requested.load(), g_ours.completed.load(), taken_away);
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
@@ -300,15 +352,46 @@ void buffers() {
 
 int main(int argc, char** argv) {
   const std::map<std::string, std::function<void()>> experiments = {
-      {"redisable", [] { disable_and_later_finalize(false); }},
-      {"redisable_kernels", [] { disable_and_later_finalize(true); }},
+      {"on_kernels",
+       [] {
+         finalize_in_order({Order::nothing, Order::kernels, false, false});
+       }},
+      {"fresh_kernels",
+       [] {
+         finalize_in_order({Order::nothing, Order::kernels, true, false});
+       }},
+      {"off_replays_on_replays",
+       [] {
+         finalize_in_order({Order::replays, Order::replays, false, false});
+       }},
+      {"off_replays_on_kernels",
+       [] {
+         finalize_in_order({Order::replays, Order::kernels, false, false});
+       }},
+      {"off_kernels_on_kernels",
+       [] {
+         finalize_in_order({Order::kernels, Order::kernels, false, false});
+       }},
+      {"off_kernels_on_replays",
+       [] {
+         finalize_in_order({Order::kernels, Order::replays, false, false});
+       }},
+      {"off_two_graphs_on_one",
+       [] {
+         finalize_in_order({Order::replays, Order::replays, false, true});
+       }},
+      {"on_one_of_two_graphs",
+       [] {
+         finalize_in_order({Order::nothing, Order::replays, false, true});
+       }},
       {"probe", [] { probe(false); }},
       {"probe_stolen", [] { probe(true); }},
       {"stale", [] { stale(false); }},
       {"stale_replaced", [] { stale(true); }},
       {"capture", capture},
       {"profiled", profiled},
-      {"buffers", buffers},
+      {"buffers_at_once", [] { buffers(0); }},
+      {"buffers_later", [] { buffers(50); }},
   };
   const auto found = experiments.find(argc > 1 ? argv[1] : "");
   if (found == experiments.end()) {
@@ -320,6 +403,7 @@ int main(int argc, char** argv) {
     std::printf("%s\n", dlerror());
     return 1;
   }
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("fact %s\n", found->first.c_str());
   found->second();
 }

@@ -22,7 +22,7 @@ nvcc -std=c++20 -O1 -I"$root/shim" -I"$root/tests/simgpu" -I"$root/tests/workloa
   "$here/cupti_facts.cpp" "$root/tests/workloads/workload.cpp" "$root/tests/workloads/kernels.cpp" \
   "$root/tests/workloads/options.cpp" -lcuda || exit 1
 for experiment in $("$out/cupti_facts"); do
-  timeout 60 "$out/cupti_facts" "$experiment" > "$out/log" 2>&1
+  timeout -s KILL 60 "$out/cupti_facts" "$experiment" > "$out/log" 2>&1
   code=$?
   head -60 "$out/log"
   echo "fact $experiment: exit $code"
