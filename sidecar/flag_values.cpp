@@ -154,4 +154,10 @@ Result<bool> parse_boolean(std::string_view text) {
   return not_a(text, "true or false");
 }
 
+Result<void> store_name(const std::string& text, std::string& field) {
+  if (text.empty()) return fail("read", "''", "not a name");
+  field = text;
+  return {};
+}
+
 }  // namespace pillion

@@ -40,4 +40,15 @@ namespace pillion {
 // "true", "false", "1", "0", "t", "f" as Go's flag package.
 [[nodiscard]] Result<bool> parse_boolean(std::string_view text);
 
+// Stores what `parsed` holds, or passes its error on.
+template <typename T, typename Field>
+Result<void> store(Result<T> parsed, Field& field) {
+  if (!parsed) return tl::make_unexpected(parsed.error());
+  field = *parsed;
+  return {};
+}
+
+// A file's or folder's name: anything but nothing.
+[[nodiscard]] Result<void> store_name(const std::string& text, std::string& field);
+
 }  // namespace pillion

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "flags.h"
+#include "variables.h"
 
 namespace pillion {
 namespace {
@@ -100,7 +101,9 @@ Result<Mode> find_mode(const Parts& parts) {
 Help make_help(const Parts& parts, Mode mode) {
   ModeSet modes = mode_bit(mode);
   if (parts.command == "record") modes = mode_bit(Mode::record_attach) | mode_bit(Mode::record_command);
-  return {std::string(kUsage) + "\nflags of " + parts.command + ":\n" + help_text(modes)};
+  const std::string environment = variables_help(modes);
+  return {std::string(kUsage) + "\nflags of " + parts.command + ":\n" + flags_help(modes) +
+          (environment.empty() ? "" : "\nenvironment of " + parts.command + ":\n" + environment)};
 }
 
 Result<void> set_defaults(Options& options) {
@@ -115,7 +118,8 @@ Result<void> set_given(const Parts& parts, Options& options) {
   std::set<std::string_view> seen;
   for (const auto& [flag, text] : parts.given) {
     const std::string name = std::string("flag -") + flag->name;
-    if (const char* reason = flag->refusal(options.mode)) {
+    if (const char* reason = flag->refused.reason(options.mode)) {
+      if (flag->is_default(text)) continue;
       return usage(name, std::string("cannot be used with `") + to_string(options.mode) + "`: " + reason);
     }
     if (!seen.insert(flag->name).second && !flag->repeatable) return usage(name, "is given twice");
@@ -181,7 +185,7 @@ Result<void> check_together(Options& options) {
 }  // namespace
 
 Result<std::variant<Options, Help>> parse_options(const std::vector<std::string>& arguments,
-                                                  const char* environment_socket_dir) {
+                                                  const Environment& environment) {
   const auto parts = take_apart(arguments);
   if (!parts) return tl::make_unexpected(parts.error());
   const auto mode = find_mode(*parts);
@@ -191,10 +195,7 @@ Result<std::variant<Options, Help>> parse_options(const std::vector<std::string>
   Options options;
   options.mode = *mode;
   if (auto set = set_defaults(options); !set) return tl::make_unexpected(set.error());
-  if (environment_socket_dir != nullptr && *environment_socket_dir != '\0') {
-    options.socket_dir = environment_socket_dir;
-    options.socket_dir_given = true;
-  }
+  if (auto set = set_from_environment(environment, options); !set) return tl::make_unexpected(set.error());
   for (const auto step : {set_given, set_positional}) {
     if (auto done = step(*parts, options); !done) return tl::make_unexpected(done.error());
   }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -14,12 +15,9 @@
 #include "base/result.h"
 #include "http/listen_address.h"
 #include "http/profile_service.h"
+#include "modes.h"
 
 namespace pillion {
-
-// What the program is told to do. record is two modes because its flags differ.
-enum class Mode : std::uint8_t { serve, record_attach, record_command, install, probe };
-inline constexpr std::size_t kModes = 5;
 
 enum class Finalize : std::uint8_t {
   automatic,  // detach finalizes CUPTI where that is known to be safe
@@ -29,7 +27,7 @@ enum class Finalize : std::uint8_t {
 enum class Probe : std::uint8_t { live, ready };
 
 // The command line after parsing and checking: every value is within its range. The defaults are those of the
-// flag table (flags.cpp), which fills this.
+// flag tables (flag_tables.h), which fill this.
 struct Options {
   Mode mode = Mode::serve;
 
@@ -66,6 +64,7 @@ struct Options {
   http::ProfileType type = http::ProfileType::gpu;
   std::vector<std::string> command;  // record_command: never empty
   bool socket_dir_given = false;     // by flag or environment
+  std::string shim;                  // CUDA_INJECTION64_PATH; empty: the one beside this program
 
   // install
   std::string install_dir;
@@ -76,15 +75,20 @@ struct Options {
   std::optional<http::ListenAddress> probe_target;  // -url; unset: `listen`
 
   LogLevel log_level = LogLevel::info;
+
+  bool operator==(const Options&) const = default;
 };
 
 struct Help {
   std::string text;  // for stdout; exit code 0
 };
 
-// A usage error names the flag or argument, and the reason. `environment_socket_dir` is PILLION_SOCKET_DIR or
-// null. `arguments` are those after the program's name.
+// Variables of the table in variables.h, by name; never with an empty value.
+using Environment = std::map<std::string, std::string>;
+
+// A usage error names the flag, variable or argument, and the reason. `arguments` are those after the
+// program's name.
 [[nodiscard]] Result<std::variant<Options, Help>> parse_options(const std::vector<std::string>& arguments,
-                                                                const char* environment_socket_dir);
+                                                                const Environment& environment);
 
 }  // namespace pillion

@@ -95,7 +95,7 @@ int record_running(const Options& options, const RuntimeFactory& make_runtime,
 
 int record_command(Options options, const RuntimeFactory& make_runtime, const std::filesystem::path& from,
                    std::optional<OutputFile>& file) {
-  const auto shim = find_shim(from);
+  const auto shim = options.shim.empty() ? find_shim(from) : Result<std::filesystem::path>(options.shim);
   if (!shim) return fail_with(shim.error());
   // A folder of its own keeps other workloads out of the profile, and needs no /run/pillion.
   std::optional<PrivateFolder> sockets;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
-#include <cstdlib>
 
 #include "commands/commands.h"
 #include "commands/program_files.h"
+#include "variables.h"
 
 namespace pillion::commands {
 
 int run(const std::vector<std::string>& arguments, const RuntimeFactory& make_runtime) {
-  const auto parsed = parse_options(arguments, std::getenv("PILLION_SOCKET_DIR"));
+  const auto environment = read_environment();
+  const auto parsed = parse_options(arguments, environment);
   if (!parsed) {
     std::fprintf(stderr, "pillion: %s\n", parsed.error().message().c_str());
     return kUsage;
@@ -19,6 +20,9 @@ int run(const std::vector<std::string>& arguments, const RuntimeFactory& make_ru
   }
   const auto& options = std::get<Options>(*parsed);
   set_log_level(options.log_level);
+  if ((mode_bit(options.mode) & kProfiling) != 0) {
+    for (const auto& line : idle_variables(environment, options.mode)) log(LogLevel::info, line);
+  }
   switch (options.mode) {
     case Mode::serve:
       return serve(options, make_runtime);

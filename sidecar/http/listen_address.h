@@ -18,6 +18,7 @@ struct ListenAddress {
 
   [[nodiscard]] bool loopback() const;
   [[nodiscard]] std::string text() const;  // as in a URL
+  bool operator==(const ListenAddress&) const = default;
 };
 
 [[nodiscard]] Result<ListenAddress> parse_listen_address(std::string_view text);

@@ -56,7 +56,7 @@ class CommandFixture {
 
   // As start(), with the folder as the place of the shim.
   [[nodiscard]] std::future<int> start_record(const std::vector<std::string>& arguments) {
-    auto options = parse_options(arguments, nullptr);
+    auto options = parse_options(arguments, {});
     REQUIRE(options);
     set_log_level(LogLevel::error);
     return std::async(std::launch::async, [this, parsed = std::get<Options>(*options)] {

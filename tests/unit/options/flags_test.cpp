@@ -14,14 +14,19 @@ namespace {
 TEST_CASE("every flag is classified exactly once for every mode") {
   for (const auto& flag : flags()) {
     for (unsigned mode = 0; mode < kModes; ++mode) {
-      int classified = (flag.applies >> mode) & 1u;
-      for (const auto& refusal : flag.refusals) classified += (refusal.modes >> mode) & 1u;
       INFO("-" << flag.name << " for " << to_string(static_cast<Mode>(mode)));
-      CHECK(classified == 1);
+      CHECK(times_classified(flag.applies, flag.refused, static_cast<Mode>(mode)) == 1);
     }
     CHECK((flag.applies & ~kAllModes) == 0);
     CHECK(flag.applies != 0);
   }
+}
+
+TEST_CASE("a flag that is classified nowhere or twice is noticed") {
+  CHECK(times_classified(kServe, ModeReasons(kInstall, "why"), Mode::probe) == 0);
+  CHECK(times_classified(kServe, ModeReasons(kServe, "why"), Mode::serve) == 2);
+  CHECK(times_classified(0, ModeReasons(kServe, "why") + ModeReasons(kServe | kProbe, "too"), Mode::serve) ==
+        2);
 }
 
 TEST_CASE("every flag has a name of its own, a help text, and a reason for each refusal") {
@@ -31,7 +36,10 @@ TEST_CASE("every flag has a name of its own, a help text, and a reason for each 
     CHECK(names.insert(flag.name).second);
     CHECK(*flag.help != '\0');
     CHECK(flag.boolean == (*flag.type == '\0'));
-    for (const auto& refusal : flag.refusals) CHECK((refusal.modes != 0) == (*refusal.reason != '\0'));
+    for (const auto& refusal : flag.refused.all()) {
+      CHECK(refusal.modes != 0);
+      CHECK(*refusal.reason != '\0');
+    }
     CHECK(find_flag(flag.name) == &flag);
   }
   for (const char* wanted : {"listen",
@@ -77,7 +85,7 @@ TEST_CASE("every default is accepted by its own flag") {
 
 TEST_CASE("the help of a mode names the flags that apply and no other") {
   for (unsigned mode = 0; mode < kModes; ++mode) {
-    const auto text = help_text(1u << mode);
+    const auto text = flags_help(1u << mode);
     for (const auto& flag : flags()) {
       const bool applies = (flag.applies >> mode) & 1u;
       INFO("-" << flag.name << " for " << to_string(static_cast<Mode>(mode)));

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "flag_tables.h"
+#include "flag_values.h"
+#include "mode_reasons.h"
+
+namespace pillion {
+namespace {
+
+using namespace std::chrono_literals;
+
+Result<void> add_uid(Options& options, const std::string& text) {
+  const auto uid = parse_whole_within(text, 0, std::numeric_limits<std::uint32_t>::max() - 1);
+  if (!uid) return tl::make_unexpected(uid.error());
+  options.allow_uids.push_back(*uid);
+  return {};
+}
+
+constexpr Flag kFlags[] = {
+    {"socket-dir", "DIR", "/run/pillion", "folder of the shims' sockets; also PILLION_SOCKET_DIR", kProfiling,
+     kAttachesNothing, [](Options& o, const std::string& text) { return store_name(text, o.socket_dir); }},
+    {"pid", "N", "", "attach to this process alone", kServe | kAttach,
+     ModeReasons(kCommand, "the target is the command after --") + kAttachesNothing,
+     [](Options& o, const std::string& text) {
+       return store(parse_whole_within(text, 1, 4'194'304), o.pid);
+     }},
+    {"wait-for-shim", "DURATION", "60s", "how long to wait for the first shim; 0 waits for ever", kProfiling,
+     kAttachesNothing,
+     [](Options& o, const std::string& text) {
+       return store(parse_duration_within(text, 0ms, 24h), o.wait_for_shim);
+     }},
+    {"max-sessions", "N", "64", "processes attached at a time; more are counted", kProfiling,
+     kAttachesNothing,
+     [](Options& o, const std::string& text) {
+       return store(parse_whole_within(text, 1, 1024), o.max_sessions);
+     }},
+    {"allow-uid", "UID", "",
+     "accept shims of this user, too (may be repeated); those of the own user always are", kProfiling,
+     kAttachesNothing, add_uid, false, true},
+};
+
+}  // namespace
+
+std::span<const Flag> attach_flags() { return kFlags; }
+
+}  // namespace pillion

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "flag_tables.h"
+#include "flag_values.h"
+#include "mode_reasons.h"
+
+namespace pillion {
+namespace {
+
+using namespace std::chrono_literals;
+
+Result<void> set_format(Options& options, const std::string& text) {
+  const auto format = http::parse_profile_format(text);
+  if (!format) return fail("read", "'" + text + "'", "not pprof, json or folded");
+  options.format = *format;
+  return {};
+}
+
+Result<void> set_type(Options& options, const std::string& text) {
+  const auto type = http::parse_profile_type(text);
+  if (!type) return fail("read", "'" + text + "'", "not gpu, cpu, offcpu, heap or allocs");
+  if (*type != http::ProfileType::gpu)
+    return fail("read", "'" + text + "'", "not a profile that this build takes: gpu");
+  options.type = *type;
+  return {};
+}
+
+Result<void> set_log_level(Options& options, const std::string& text) {
+  static constexpr std::pair<const char*, LogLevel> kLevels[] = {{"debug", LogLevel::debug},
+                                                                 {"info", LogLevel::info},
+                                                                 {"warning", LogLevel::warning},
+                                                                 {"error", LogLevel::error}};
+  for (const auto& [name, level] : kLevels) {
+    if (text != name) continue;
+    options.log_level = level;
+    return {};
+  }
+  return fail("read", "'" + text + "'", "not debug, info, warning or error");
+}
+
+constexpr Flag kFlags[] = {
+    {"duration", "DURATION", "", "length of the profile (default 20s; with a command: until it ends)",
+     kRecord, kWritesNoFile,
+     [](Options& o, const std::string& text) {
+       return store(parse_duration_within(text, 1ms, 24h), o.duration);
+     }},
+    {"o", "FILE", "", "file to write, - for stdout (default profile.pb.gz, .json or .folded)", kRecord,
+     kWritesNoFile, [](Options& o, const std::string& text) { return store_name(text, o.output); }},
+    {"format", "pprof|json|folded", "pprof", "format of the profile", kRecord, kWritesNoFile, set_format},
+    {"type", "gpu", "gpu", "what to profile: only the GPU in this build", kRecord, kWritesNoFile, set_type},
+    {"cupti-dir", "DIR", "", "folder with further libcupti.so files to install (may be repeated)", kInstall,
+     kInstallsNothing,
+     [](Options& o, const std::string& text) { return store_name(text, o.cupti_dirs.emplace_back()); }, false,
+     true},
+    {"log-level", "LEVEL", "info", "debug, info, warning or error", kAllModes, {}, set_log_level},
+};
+
+}  // namespace
+
+std::span<const Flag> output_flags() { return kFlags; }
+
+}  // namespace pillion
