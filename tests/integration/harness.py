@@ -230,6 +230,9 @@ class Bench:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()
+        self.remove_files()
+
+    def remove_files(self):
         if not os.environ.get("PILLION_KEEP"):
             shutil.rmtree(self.folder, ignore_errors=True)
 

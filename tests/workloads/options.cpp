@@ -66,7 +66,9 @@ Options parse_options(int argc, char** argv) {
       {"bytes", into(&options.bytes)},     {"spin-ns", into(&options.spin_ns)},
       {"delay", into(&options.delay)},     {"plugin", into(&options.plugin)},
       {"command", into(&options.command)}, {"start-file", into(&start_file)},
-      {"end-file", into(&end_file)},
+      {"end-file", into(&end_file)},       {"graphs", into(&options.graphs)},
+      {"round", into(&options.round)},     {"calm-file", into(&options.calm_file)},
+      {"spoil", into(&options.spoil)},
   };
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];

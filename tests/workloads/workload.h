@@ -19,6 +19,10 @@ struct Options {
   int threads = 1;
   int streams = 1;
   int nodes = 20;                 // of a graph
+  int graphs = 0;                 // checked: threads that replay a graph
+  std::uint64_t round = 500;      // checked: operations between two looks at the result; 0: never look
+  std::uint64_t spoil = 0;        // checked: each thread's round whose result is made wrong, to see it found
+  std::string calm_file;          // checked: hardly work while this file exists
   std::uint64_t bytes = 1 << 20;  // of a copy
   std::uint64_t spin_ns = 0;      // 0: axpy and fill in turn; else spin kernels of so long
   double delay = 0;               // seconds before something named by the workload happens

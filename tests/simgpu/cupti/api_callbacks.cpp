@@ -25,12 +25,16 @@ bool held_by_knob(std::string* holder) {
   return file.empty() || access(file.c_str(), F_OK) == 0;
 }
 
-// SIMGPU_SUBSCRIBE_MS: how long it takes; -1: it never returns.
+// SIMGPU_SUBSCRIBE_MS: how long it takes; -1: it never returns. SIMGPU_SUBSCRIBE_UNTIL: not before that file
+// exists.
 void take_time() {
   static const auto ms = static_cast<std::int64_t>(simgpu::knob("SIMGPU_SUBSCRIBE_MS", 0));
   if (ms < 0) {
     for (;;) pause();
   }
+  const std::string file = simgpu::knob_text("SIMGPU_SUBSCRIBE_UNTIL");
+  const timespec look{0, 10'000'000};
+  while (!file.empty() && access(file.c_str(), F_OK) != 0) nanosleep(&look, nullptr);
   const timespec wait{static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
   if (ms > 0) clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, nullptr);
 }

@@ -56,6 +56,15 @@ TEST_CASE("copies and graphs execute what they say") {
   CHECK(number(graph.text, "replays") == 50);
 }
 
+TEST_CASE("checked counts what it replays and launches, and finds a round that differs") {
+  const Outcome sound = run_workload("checked --threads 3 --graphs 1 --iterations 5 --round 50");
+  const std::size_t truth = sound.text.find("\"workload\"");
+  CHECK(number(sound.text, "replays", truth) == 5 * 50);
+  CHECK(sound.text.find("\"rounds\":[5,5,5],\"wrong\":[0,0,0]", truth) != std::string::npos);
+  const Outcome spoiled = run_workload("checked --threads 2 --iterations 5 --round 50 --spoil 3");
+  CHECK(spoiled.text.find("\"wrong\":[1,1]", spoiled.text.find("\"workload\"")) != std::string::npos);
+}
+
 TEST_CASE("a library loaded late launches, too") {
   const Outcome run = run_workload("dlopen_late --iterations 2000 --rate 4000 --delay 0.1");
   CHECK(number(run.text, "own") + number(run.text, "late") == 2000);

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch training through attach/detach cycles: what it holds and how fast it is, before and afterwards."""
+from attach_graphs import cycles, left_behind
+from attach_settings import CYCLES
+from footprint import Footprint
+from gpu_harness import GpuBench, TorchWorkload, change, process_row
+
+LABEL = "PyTorch training"
+
+
+def run(table):
+    with GpuBench("attach-cycles") as bench:
+        workload = TorchWorkload(bench, "training").wait_ready()
+        before = workload.ask("speed 200")["median_us"]
+        sidecar = bench.sidecar("-wait-for-shim", "20s", "-linger", "0s")
+        sidecar.wait_ready()
+        free = workload.ask("memory")["free"]
+        workload.send("loop")
+        program = LoopingTorch(workload)
+        held = Footprint(workload.pid)
+        seen, errors = cycles(sidecar, program, 1)
+        held_after_one = Footprint(workload.pid)
+        more, more_errors = cycles(sidecar, program, CYCLES - 1)
+        held_at_last = Footprint(workload.pid)
+        seen, errors = seen + more, errors + more_errors
+        table.add("attach", f"{LABEL}: alive after {CYCLES} attach/detach cycles", f"{program.alive()}, {seen} cycles saw "
+                  f"executions; errors {errors[:3]}", "alive, all", program.alive() and seen == CYCLES and not errors)
+        workload.send("")
+        iterations = workload.answer()["iterations"]
+        left_behind(table, LABEL, held, held_after_one, held_at_last)
+        freed = workload.ask("memory")["free"]
+        table.add("attach", f"{LABEL}: free device memory, cudaMemGetInfo, against before",
+                  f"{(freed - free) / 2**20:+.1f} MiB", ">= -2 MiB", freed - free >= -2 * 2**20)
+        table.add("attach", f"{LABEL}: how the last session ended", process_row(sidecar, workload.pid)["last_disarm"])
+        after = workload.ask("speed 200")["median_us"]
+        table.add_speed("attach", f"{LABEL}: median of 200 steps before / after {CYCLES} cycles ({iterations} iterations)",
+                        f"{before:.0f} / {after:.0f} us: {change(after, before):+.2f} %", "<= +2 %",
+                        after <= 1.02 * before)
+
+
+class LoopingTorch:
+    """A TorchWorkload in its loop, as cycles() wants it."""
+
+    def __init__(self, workload):
+        self.process, self.pid = workload.process, workload.pid
+
+    def alive(self):
+        return self.process.poll() is None

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch_steps.py's stand-in on the double (gpu-check -double): the driver API by ctypes, and a profiler that takes CUPTI's
+subscriber, loses everything where another has it, and keeps it for good unless TEARDOWN_CUPTI=1, as torch.profiler does."""
+import ctypes
+import os
+
+VERSION = "none: the driver API by ctypes"
+KERNEL = b"_Z4axpyifPKfPf"
+PTX = b""".version 6.4
+.target sm_75
+.address_size 64
+.visible .entry %s(.param .u32 p_n, .param .f32 p_a, .param .u64 p_x, .param .u64 p_y)
+{
+  ret;
+}
+""" % KERNEL
+LAUNCHES = {"inference": 20, "training": 60, "graph": 20}
+
+cuda = ctypes.CDLL("libcuda.so.1")
+device = {}
+
+
+def check(result, what):
+    if result != 0:
+        raise RuntimeError(f"{what} returned {result}")
+
+
+def call(name, *arguments):
+    check(getattr(cuda, name)(*arguments), name)
+
+
+def make_context():
+    if device:
+        return
+    call("cuInit", 0)
+    context, module, function, memory = (ctypes.c_void_p() for _ in range(4))
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+    call("cuCtxSetCurrent", context)
+    call("cuModuleLoadData", ctypes.byref(module), PTX)
+    call("cuModuleGetFunction", ctypes.byref(function), module, KERNEL)
+    call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(1 << 16))
+    values = (ctypes.c_int(4096), ctypes.c_float(1.5), memory, memory)
+    device["function"] = function
+    device["parameters"] = (ctypes.c_void_p * 4)(*(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values))
+    device["kept"] = values
+
+
+def launch(count, stream=None):
+    for _ in range(count):
+        call("cuLaunchKernel", device["function"], 16, 1, 1, 256, 1, 1, 0, stream, device["parameters"], None)
+
+
+def make_step(mode):
+    make_context()
+    count = LAUNCHES[mode]
+    if mode != "graph":
+        return lambda: launch(count)
+    stream, graph, replayed = (ctypes.c_void_p() for _ in range(3))
+    call("cuStreamCreate", ctypes.byref(stream), 1)
+    call("cuStreamBeginCapture_v2", stream, 1)
+    launch(count, stream)
+    call("cuStreamEndCapture", stream, ctypes.byref(graph))
+    call("cuGraphInstantiateWithFlags", ctypes.byref(replayed), graph, ctypes.c_ulonglong(0))
+    return lambda: call("cuGraphLaunch", replayed, stream)
+
+
+def synchronize():
+    call("cuCtxSynchronize")
+
+
+def free_memory():
+    return 0  # the double has no end of memory
+
+
+class Profiler:
+    cupti = None
+    subscriber = ctypes.c_void_p()
+    CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+    callback = CALLBACK(lambda *_: None)
+    ours = False
+
+    def begin(self):
+        Profiler.cupti = Profiler.cupti or ctypes.CDLL("libcupti.so.13")
+        if not Profiler.ours:
+            result = self.cupti.cuptiSubscribe(ctypes.byref(Profiler.subscriber), Profiler.callback, None)
+            Profiler.ours = result == 0
+        self.blind = not Profiler.ours
+        self.before = launches()
+
+    def end(self):
+        synchronize()
+        made = launches() - self.before
+        if Profiler.ours and os.environ.get("TEARDOWN_CUPTI") == "1":
+            check(self.cupti.cuptiUnsubscribe(Profiler.subscriber), "cuptiUnsubscribe")
+            Profiler.ours = False
+        return {} if self.blind else {KERNEL.decode(): {"count": made, "gpu_ns": 2000 * made}}
+
+
+def launches():
+    """Executions so far, by the double's own account."""
+    import json
+
+    size = cuda.simgpu_truth_json(None, ctypes.c_size_t(0)) + 4096
+    text = ctypes.create_string_buffer(size)
+    cuda.simgpu_truth_json(text, ctypes.c_size_t(size))
+    return json.loads(text.value)["executions"]

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a process holds, seen from outside: descriptors, threads, memory, memory of the device."""
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+
+class Footprint:
+    def __init__(self, pid):
+        process = pathlib.Path("/proc") / str(pid)
+        self.descriptors = collections.Counter(target_of(entry) for entry in (process / "fd").iterdir())
+        self.threads = collections.Counter(name_of(task) for task in (process / "task").iterdir())
+        self.rss_kib = int(re.search(r"VmRSS:\s+(\d+)", (process / "status").read_text())[1])
+        self.device_mib = device_memory_mib()
+
+    def text(self):
+        device = "not measured" if self.device_mib is None else f"{self.device_mib} MiB"
+        return (f"{sum(self.descriptors.values())} fds, {sum(self.threads.values())} threads, "
+                f"RSS {self.rss_kib / 1024:.1f} MiB, device {device}")
+
+    def new_descriptors(self, before):
+        return sorted((self.descriptors - before.descriptors).elements())
+
+    def new_threads(self, before):
+        return sorted((self.threads - before.threads).elements())
+
+
+def target_of(entry):
+    try:
+        return re.sub(r"\d+", "N", os.readlink(entry))  # socket:[N], not a number of the moment
+    except OSError:
+        return "gone"
+
+
+def name_of(task):
+    try:
+        return (task / "comm").read_text().strip()
+    except OSError:
+        return "gone"
+
+
+def device_memory_mib():
+    """All that is in use on the device: the section is alone there. None without nvidia-smi."""
+    if shutil.which("nvidia-smi") is None:
+        return None
+    found = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"],
+                           capture_output=True, text=True, timeout=20)
+    numbers = re.findall(r"\d+", found.stdout)
+    return int(numbers[0]) if numbers else None

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attach to programs in the middle of their work, detach, and look at what is left: every part within a bound of its own.
+
+GPU_CHECK_ATTACH_SECONDS (300) bounds the whole; GPU_CHECK_CYCLES (20) is the number of attach/detach cycles.
+"""
+import time
+
+import attach_cycles
+import attach_flood
+import attach_graphs
+import attach_profiler
+from attach_settings import SECONDS
+from bounded import GRACE_S, run_bounded
+from gpu_harness import LOGS
+
+# Part: what it runs, and its share of the whole. What one part leaves of its share goes to those after it.
+PARTS = {"graphs": (attach_graphs.run, 130), "flood": (attach_flood.run, 45), "profiler": (attach_profiler.run, 60),
+         "cycles": (attach_cycles.run, 60)}
+
+
+def run_part(table, name, seconds=None):
+    function, share = PARTS[name]
+    took = run_bounded(table, "attach", function, seconds or share * SECONDS / shares())
+    table.add("attach", f"part {name}", f"took {took:.0f} s")
+
+
+def shares():
+    return sum(share for _, share in PARTS.values())
+
+
+def run(table):
+    print(f"logs: {LOGS}", flush=True)
+    left, begin = dict(PARTS), time.monotonic()
+    while left:
+        name = next(iter(left))
+        open_shares = sum(share for _, share in left.values())
+        time_left = SECONDS - GRACE_S - (time.monotonic() - begin)
+        run_part(table, name, max(1.0, time_left * left.pop(name)[1] / open_shares))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A transformer under PyTorch: what one step does, and torch.profiler over some. driver_steps.py has the same names."""
+import torch
+from torch import nn
+
+VERSION = torch.__version__
+
+
+class Model(nn.Module):
+    def __init__(self, width=512, depth=6, heads=8, vocabulary=4096):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
+        self.head = nn.Linear(width, vocabulary)
+
+    def forward(self, tokens):
+        return self.head(self.encoder(self.embedding(tokens)))
+
+
+def make_context():
+    torch.zeros(1).cuda()
+
+
+def make_step(mode):
+    torch.manual_seed(0)
+    model = Model().cuda()
+    tokens = torch.randint(0, 4096, (8, 128), device="cuda")
+    if mode == "training":
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        loss_of = nn.CrossEntropyLoss()
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            loss = loss_of(model(tokens).flatten(0, 1), tokens.flatten())
+            loss.backward()
+            optimizer.step()
+
+        return step
+    model.eval().half()
+
+    def infer():
+        with torch.inference_mode():
+            model(tokens)
+
+    if mode == "inference":
+        return infer
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            infer()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph), torch.inference_mode():
+        model(tokens)
+    return graph.replay
+
+
+def synchronize():
+    torch.cuda.synchronize()
+
+
+def free_memory():
+    """Bytes of the device that nobody has."""
+    return torch.cuda.mem_get_info()[0]
+
+
+class Profiler:
+    """torch.profiler's view of the GPU from begin() to end()."""
+
+    def begin(self):
+        from torch.profiler import ProfilerActivity, profile
+
+        self.profile = profile(activities=[ProfilerActivity.CUDA])
+        self.profile.__enter__()
+
+    def end(self):
+        """name -> {count, gpu_ns}"""
+        torch.cuda.synchronize()
+        self.profile.__exit__(None, None, None)
+        kernels = {}
+        for event in self.profile.profiler.kineto_results.events():
+            if event.device_type() != torch.autograd.DeviceType.CUDA:
+                continue
+            entry = kernels.setdefault(event.name(), {"count": 0, "gpu_ns": 0})
+            entry["count"] += 1
+            entry["gpu_ns"] += event.duration_ns()
+        return kernels
