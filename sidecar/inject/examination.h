@@ -33,7 +33,8 @@ struct TargetFunctions {
 
 // A shim that is in the process already, however it came there.
 struct ResidentShim {
-  std::string path;  // as the process's maps name it
+  std::string path;    // as the process's maps name it
+  std::string socket;  // as the process named it, in its own root; empty: it has none now
 };
 
 // What one look at a process found: everything that an injection needs to know beforehand, and what may have
@@ -66,6 +67,7 @@ struct Examination {
 enum class RefusalReason : std::uint8_t {
   no_process,  // there is none with that pid, or it is ending
   kernel_thread,
+  not_a_target,        // a thread, pillion itself, stopped, or in its parent's memory between vfork and exec
   not_permitted,       // hint names the capability or the setting
   traced,              // a debugger or another injector has it
   other_architecture,  // 32 bits, or not x86-64
