@@ -14,6 +14,7 @@
 
 #include "abi/pillion_abi.h"
 #include "bounded_text.h"
+#include "own_proc.h"
 #include "shim_log.h"
 #include "system_calls.h"
 
@@ -22,10 +23,13 @@ namespace {
 
 constexpr int kBacklog = 8;
 constexpr int kSweepMax = 4096;
+constexpr std::uint32_t kReopensMax = 64;
 
 OwnedFd directory_fd;
 OwnedFd listener;
-char socket_name[96];       // within the directory
+char directory_path[sizeof(sockaddr_un::sun_path)];
+char socket_name[96];  // within the directory
+std::uint32_t reopens = 0;
 sockaddr_un bound_address;  // what connections of ours call their own address
 std::uint64_t name_device;
 std::uint64_t name_inode;
@@ -46,10 +50,8 @@ bool open_to_all(const char* temporary) {
   const int fd = ::openat(directory_fd.number, temporary, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
   struct stat status {};
-  char path[40];
-  BoundedText(path).add("/proc/self/fd/").add(static_cast<std::uint64_t>(fd));
   const bool done = file_status(fd, &status) && S_ISSOCK(status.st_mode) && status.st_uid == ::geteuid() &&
-                    ::chmod(path, 0666) == 0;
+                    change_mode(fd, 0666);
   name_device = status.st_dev;
   name_inode = status.st_ino;
   ::close(fd);
@@ -99,6 +101,7 @@ bool peer_allowed(const PeerCredentials& peer, std::uint32_t own_uid, const Acce
 }
 
 const char* open_socket(const char* directory, const ProcessIdentity& self) {
+  if (directory != directory_path) BoundedText(directory_path).add(directory);
   const int opened = ::open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return "no socket directory";
   directory_fd = OwnedFd::adopt(opened);
@@ -117,6 +120,15 @@ int listening_fd() {
   log_line("the program closed the control socket");
   listener.number = -1;
   return -1;
+}
+
+bool reopen_socket(const ProcessIdentity& self) {
+  if (reopens++ >= kReopensMax) return false;
+  remove_socket_name();
+  const char* problem = open_socket(directory_path, self);
+  log_line(problem == nullptr ? "made a new control socket" : "the control socket is gone:",
+           problem == nullptr ? "" : problem);
+  return problem == nullptr;
 }
 
 OwnedFd accept_peer(PeerCredentials* who, bool* starved) {

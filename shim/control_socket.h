@@ -30,6 +30,10 @@ struct PeerCredentials {  // SO_PEERCRED
 // whoever sees the final name can connect. Null, or why it cannot be.
 [[nodiscard]] const char* open_socket(const char* directory, const ProcessIdentity& self);
 
+// After the program has closed it: the same name again, for a new socket. False when that cannot be, or has
+// been done too often.
+[[nodiscard]] bool reopen_socket(const ProcessIdentity& self);
+
 // For poll(). Negative once the program has closed it behind our back.
 [[nodiscard]] int listening_fd();
 

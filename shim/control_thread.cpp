@@ -17,9 +17,12 @@ namespace {
 constexpr std::size_t kStackBytes = std::size_t{256} << 10;
 constexpr int kAcceptsPerWake = 8;
 constexpr std::uint64_t kStarvedNs = 500'000'000;
+constexpr int kSettleMs = 1'000;
 
 constinit ControlSession session;
+ProcessIdentity self{};         // set before the thread starts
 std::uint64_t listen_again_ns;  // while no descriptor is left for a connection
+bool settled;                   // nothing came for kSettleMs
 
 // Up while a descriptor may exist that no variable of ours names yet; a child forked then has to search.
 std::atomic<bool> receiving{false};
@@ -50,7 +53,12 @@ void wait_and_serve() {
   watched[1].events = static_cast<short>(session.peer().wants_to_write() ? POLLIN | POLLOUT : POLLIN);
   int patience = session.patience_ms(now);
   if (starved && patience < 0) patience = static_cast<int>(kStarvedNs / 1'000'000);
-  if (::poll(watched, 2, patience) <= 0) return;
+  // A program that closes our descriptors while it starts may do so between our look at them and the poll,
+  // which then waits for a stranger's: one more look, before the poll that has no end.
+  if (!settled && patience < 0) patience = kSettleMs;
+  const int ready = ::poll(watched, 2, patience);
+  settled = ready == 0;
+  if (ready <= 0) return;
   receiving.store(true, std::memory_order_seq_cst);
   // An exit from here on waits for what we make of it; the loop sets it right afterwards.
   busy.store(true, std::memory_order_seq_cst);
@@ -62,11 +70,23 @@ void wait_and_serve() {
   receiving.store(false, std::memory_order_release);
 }
 
+// False once there is no socket, and none is to be.
+bool keep_listening() {
+  if (listening_fd() >= 0) return true;
+  if (exiting.load(std::memory_order_seq_cst)) return false;
+  // Programs close what they did not open and go on as before: daemons after their start, others before an
+  // exec that fails.
+  receiving.store(true, std::memory_order_seq_cst);
+  const bool listening = reopen_socket(self);
+  receiving.store(false, std::memory_order_release);
+  return listening;
+}
+
 void* control_main(void*) {
   ::prctl(PR_SET_NAME, "pillion-control");
   control_tid.store(this_tid(), std::memory_order_relaxed);
   bool told = false;
-  while (listening_fd() >= 0 || session.peer().open() || !session.asleep()) {
+  while (keep_listening() || session.peer().open() || !session.asleep()) {
     wait_and_serve();
     // Either the exit sees busy, or we see exiting: both are sequentially consistent.
     busy.store(!session.asleep(), std::memory_order_seq_cst);
@@ -89,6 +109,7 @@ void* control_main(void*) {
 
 bool start_control_thread(const ControlConfig& config) {
   session.configure(config);
+  self = config.self;
   return start_thread(control_main, kStackBytes);
 }
 

@@ -11,6 +11,7 @@
 
 #include "abi/pillion_abi.h"
 #include "bounded_text.h"
+#include "own_proc.h"
 #include "system_calls.h"
 
 namespace pillion::shim {
@@ -19,7 +20,7 @@ namespace {
 constexpr std::size_t kLineMax = 20'480;  // a path has up to 4,096 bytes, each perhaps written as \ooo
 constexpr char kDeleted[] = " (deleted)";
 
-// One line of /proc/self/maps: "start-end perms offset major:minor inode   path" (proc(5)).
+// One line of maps: "start-end perms offset major:minor inode   path" (proc(5)).
 struct Mapping {
   std::uint64_t start;
   std::uint64_t end;
@@ -83,7 +84,7 @@ void parse_line(const char* at, Mapping* out) {
 
 // Reads line by line, so that no text of any size must be held.
 bool find_mapping(std::uint64_t start, Mapping* out) {
-  const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  const int fd = open_own_proc("maps");
   if (fd < 0) return false;
   bool hit = false;
   std::size_t used = 0;
@@ -111,8 +112,7 @@ bool find_mapping(std::uint64_t start, Mapping* out) {
   return hit;
 }
 
-int open_regular(const char* path, std::uint32_t* error) {
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+int keep_regular(int fd, std::uint32_t* error) {
   if (fd < 0) {
     *error = static_cast<std::uint32_t>(errno);
     return -1;
@@ -122,6 +122,10 @@ int open_regular(const char* path, std::uint32_t* error) {
   ::close(fd);
   *error = EINVAL;
   return -1;
+}
+
+int open_regular(const char* path, std::uint32_t* error) {
+  return keep_regular(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error);
 }
 
 // Whether `fd` is the file of `mapping`. stat and maps disagree about device and inode on an overlay (maps of
@@ -169,7 +173,7 @@ MappedFile open_mapped_file(std::uint64_t start) {
   if (fd >= 0 && same_file(fd, found)) return {fd, 0, 0};
   // The main program is reachable without its name.
   std::uint32_t exe_error = 0;
-  const int exe = open_regular("/proc/self/exe", &exe_error);
+  const int exe = keep_regular(open_own_proc("exe"), &exe_error);
   if (exe >= 0 && same_file(exe, found)) {
     if (fd >= 0) ::close(fd);
     return {exe, 0, 0};

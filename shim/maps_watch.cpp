@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "maps_watch.h"
 
-#include <fcntl.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "own_proc.h"
 #include "shim_log.h"
 
 namespace pillion::shim {
@@ -105,7 +105,7 @@ bool libraries_changed() {
 }
 
 MapsText read_maps() {
-  const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  const int fd = open_own_proc("maps");
   if (fd < 0) return {nullptr, 0, maps_generation()};
   const std::size_t read = read_all(fd);
   ::close(fd);

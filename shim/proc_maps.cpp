@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proc_maps.h"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cerrno>
 #include <cstring>
 
+#include "own_proc.h"
+
 namespace pillion::shim {
 namespace {
-
-int open_maps() {
-  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0));
-}
 
 long read_retrying(int fd, char* to, std::size_t bytes) {
   long got = 0;
@@ -46,7 +43,7 @@ constexpr std::uint64_t kVmaReadable = 1;
 constexpr std::uint64_t kVmaExecutable = 4;
 
 bool query_mapping(std::uint64_t address, ProcMapping* out) {
-  const int fd = open_maps();
+  const int fd = open_own_proc("maps");
   if (fd < 0) return false;
   ProcmapQuery query{};
   query.size = sizeof(query);
@@ -111,7 +108,7 @@ bool ProcMapping::names_nvidia_uvm() const {
   return after == '\0' || after == ' ';  // not /dev/nvidia-uvm-tools
 }
 
-ProcMapsReader::ProcMapsReader() : fd_(open_maps()) {}
+ProcMapsReader::ProcMapsReader() : fd_(open_own_proc("maps")) {}
 
 ProcMapsReader::~ProcMapsReader() {
   if (fd_ >= 0) syscall(SYS_close, fd_);

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-// /proc/self/maps read with raw system calls into a buffer on the caller's stack: no allocation, no lock.
+// Our own maps file read with raw system calls into a buffer on the caller's stack: no allocation, no lock.
 namespace pillion::shim {
 
 struct ProcMapping {

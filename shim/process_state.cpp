@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "own_proc.h"
 #include "system_calls.h"
 
 namespace pillion::shim {
@@ -25,13 +26,6 @@ std::size_t read_file(const char* path, char* out, std::size_t size) {
     used += static_cast<std::size_t>(got);
   }
   ::close(fd);
-  out[used] = '\0';
-  return used;
-}
-
-std::size_t read_link(const char* path, char* out, std::size_t size) {
-  const ssize_t got = ::readlink(path, out, size - 1);
-  const std::size_t used = got < 0 ? 0 : static_cast<std::size_t>(got);
   out[used] = '\0';
   return used;
 }
@@ -66,7 +60,7 @@ bool read_identity(ProcessIdentity* out) {
   out->pid = this_pid();
   const std::size_t stat_bytes = read_file("/proc/self/stat", text, sizeof text);
   out->start_time = parse_start_time(text, stat_bytes);
-  const std::size_t link_bytes = read_link("/proc/self/ns/pid", text, sizeof text);  // "pid:[4026531836]"
+  const std::size_t link_bytes = read_own_proc_link("ns/pid", text, sizeof text);  // "pid:[4026531836]"
   const auto* at = static_cast<const char*>(std::memchr(text, '[', link_bytes));
   if (at == nullptr) return false;
   ++at;
@@ -80,7 +74,7 @@ void read_comm(char* out, std::size_t size) {
   if (used > 0 && out[used - 1] == '\n') out[--used] = '\0';
 }
 
-void read_exe(char* out, std::size_t size) { read_link("/proc/self/exe", out, size); }
+void read_exe(char* out, std::size_t size) { read_own_proc_link("exe", out, size); }
 
 bool list_holds(const char* list, std::uint32_t number) {
   if (list == nullptr) return false;

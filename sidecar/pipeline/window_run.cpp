@@ -151,7 +151,9 @@ http::ServiceError WindowRun::refusal(const WindowArming& arming) const {
             {}};
   }
   if (arming.skipped != 0) return {http::ErrorCode::refused, arming.skipped_text, {}};
-  return {http::ErrorCode::target_gone, "every selected process ended before it could be armed", {}};
+  return {http::ErrorCode::target_gone,
+          "every selected process ended, or closed its connection, before it could be armed",
+          "a program that closes all its descriptors is attached again at once: ask again"};
 }
 
 std::optional<http::ServiceError> WindowRun::unknown_device(const std::vector<WindowPart>& parts) const {
@@ -183,7 +185,9 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   }
   if (auto error = unknown_device(*parts)) return tl::make_unexpected(*error);
   if (parts->empty() && !arming.refused.empty()) return tl::make_unexpected(refusal(arming));
-  if (executions == 0 && launches >= kLaunchesWithoutRecords) {
+  const bool ended_early = std::any_of(
+      parts->begin(), parts->end(), [](const WindowPart& part) { return !part.quality.ended_early.empty(); });
+  if (executions == 0 && launches >= kLaunchesWithoutRecords && !ended_early) {
     return tl::make_unexpected(http::ServiceError{
         http::ErrorCode::no_gpu_records,
         std::to_string(launches) + " launches were seen but CUPTI gave no record of their execution",

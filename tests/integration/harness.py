@@ -254,10 +254,13 @@ class Bench:
         self.processes.append(process)
         return process, log_path
 
+    def program(self, name):
+        return WORKLOADS / name
+
     def workload(self, name, *arguments, shim=True, popen=None, **environment):
         truth_path = self.folder / f"truth-{self.count}.json"
         environment = self.environment(shim, **{"SIMGPU_TRUTH": truth_path, **environment})
-        program = name if "/" in str(name) else WORKLOADS / name
+        program = name if "/" in str(name) else self.program(name)
         process, log_path = self.start([program, *arguments], environment, **(popen or {}))
         return Workload(process, truth_path, log_path)
 

@@ -68,7 +68,7 @@ Options parse_options(int argc, char** argv) {
       {"command", into(&options.command)}, {"start-file", into(&start_file)},
       {"end-file", into(&end_file)},       {"graphs", into(&options.graphs)},
       {"round", into(&options.round)},     {"calm-file", into(&options.calm_file)},
-      {"spoil", into(&options.spoil)},
+      {"spoil", into(&options.spoil)},     {"before", into(&options.before)},
   };
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i];

@@ -28,6 +28,7 @@ struct Options {
   double delay = 0;               // seconds before something named by the workload happens
   std::string plugin;             // dlopen_late
   std::string command;            // exec_other
+  std::string before;             // adverse
   std::string start_file;         // launch nothing before this file exists; empty: at once
 };
 
