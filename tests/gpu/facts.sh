@@ -18,12 +18,14 @@ for path in "" "$out/missing.so" "$out/empty.so" "$out/garbage.so" "$out/unreada
 done
 # Corners of CUPTI that the shim's lifecycle depends on, one process each: a crash is a fact, too.
 root=$(cd "$here/../.." && pwd)
-nvcc -std=c++20 -O1 -I"$root/shim" -I"$root/tests/simgpu" -I"$root/tests/workloads" -o "$out/cupti_facts" \
-  "$here/cupti_facts.cpp" "$root/tests/workloads/workload.cpp" "$root/tests/workloads/kernels.cpp" \
-  "$root/tests/workloads/options.cpp" -lcuda || exit 1
-for experiment in $("$out/cupti_facts"); do
-  timeout -s KILL 60 "$out/cupti_facts" "$experiment" > "$out/log" 2>&1
-  code=$?
-  head -60 "$out/log"
-  echo "fact $experiment: exit $code"
+for program in ${FACTS:-cupti_facts arming_facts}; do
+  nvcc -std=c++20 -O1 -I"$root/shim" -I"$root/tests/simgpu" -I"$root/tests/workloads" -o "$out/$program" \
+    "$here/$program.cpp" "$root/tests/workloads/workload.cpp" "$root/tests/workloads/kernels.cpp" \
+    "$root/tests/workloads/options.cpp" -lcuda || exit 1
+  for experiment in $("$out/$program"); do
+    timeout -s KILL 60 "$out/$program" "$experiment" > "$out/log" 2>&1
+    code=$?
+    head -60 "$out/log"
+    echo "fact $experiment: exit $code"
+  done
 done
