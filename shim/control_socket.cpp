@@ -31,6 +31,7 @@ char directory_path[sizeof(sockaddr_un::sun_path)];
 char socket_name[96];  // within the directory
 std::uint32_t reopens = 0;
 sockaddr_un bound_address;  // what connections of ours call their own address
+socklen_t abstract_bytes;   // of the address of an abstract socket, else 0
 std::uint64_t name_device;
 std::uint64_t name_inode;
 std::atomic<bool> name_exists{false};
@@ -58,8 +59,7 @@ bool open_to_all(const char* temporary) {
   return done;
 }
 
-const char* publish(const char* directory, const ProcessIdentity& self) {
-  char temporary[112];
+void name_socket(const ProcessIdentity& self) {
   BoundedText(socket_name)
       .add(PILLION_SOCKET_PREFIX)
       .add(self.pid_namespace)
@@ -68,6 +68,21 @@ const char* publish(const char* directory, const ProcessIdentity& self) {
       .add("-")
       .add(self.start_time)
       .add(PILLION_SOCKET_SUFFIX);
+}
+
+const char* publish_abstract() {
+  bound_address = sockaddr_un{};
+  bound_address.sun_family = AF_UNIX;
+  const std::size_t length = std::strlen(socket_name);
+  std::memcpy(bound_address.sun_path + 1, socket_name, length);
+  abstract_bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  const auto* address = reinterpret_cast<const sockaddr*>(&bound_address);
+  if (::bind(listener.number, address, abstract_bytes) != 0) return "the name of the control socket is taken";
+  return ::listen(listener.number, kBacklog) == 0 ? nullptr : "cannot listen on the socket";
+}
+
+const char* publish(const char* directory) {
+  char temporary[112];
   BoundedText(temporary).add(".").add(socket_name).add(".new");
   if (!set_address(directory, temporary)) return "the socket directory's path is too long";
   ::unlinkat(directory_fd.number, temporary, 0);  // of a program that this process was before it called exec
@@ -89,7 +104,11 @@ void sweep_connections() {
     socklen_t size = sizeof address;
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
     if (address.sun_family != AF_UNIX || size <= offsetof(sockaddr_un, sun_path)) continue;
-    if (std::strncmp(address.sun_path, bound_address.sun_path, sizeof address.sun_path) == 0) ::close(fd);
+    const bool ours =
+        abstract_bytes != 0
+            ? size == abstract_bytes && std::memcmp(&address, &bound_address, size) == 0
+            : std::strncmp(address.sun_path, bound_address.sun_path, sizeof address.sun_path) == 0;
+    if (ours) ::close(fd);
   }
 }
 
@@ -102,16 +121,34 @@ bool peer_allowed(const PeerCredentials& peer, std::uint32_t own_uid, const Acce
 
 const char* open_socket(const char* directory, const ProcessIdentity& self) {
   if (directory != directory_path) BoundedText(directory_path).add(directory);
-  const int opened = ::open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return "no socket directory";
-  directory_fd = OwnedFd::adopt(opened);
+  const bool abstract = *directory == '\0';
+  if (!abstract) {
+    const int opened = ::open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) return "no socket directory";
+    directory_fd = OwnedFd::adopt(opened);
+  }
+  name_socket(self);
   listener = OwnedFd::adopt(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const char* problem = listener.valid() ? publish(directory, self) : "no socket can be made";
+  const char* problem = !listener.valid() ? "no socket can be made"
+                        : abstract        ? publish_abstract()
+                                          : publish(directory);
   if (problem != nullptr) {
     listener.close();
     directory_fd.close();
   }
   return problem;
+}
+
+void copy_socket_address(char* out, std::size_t size) {
+  BoundedText text(out, size);
+  if (!listener.valid()) return;
+  if (abstract_bytes != 0) {
+    text.add("@").add(socket_name);
+    return;
+  }
+  const char* slash = std::strrchr(bound_address.sun_path, '/');
+  text.add(bound_address.sun_path, static_cast<std::size_t>(slash - bound_address.sun_path) + 1)
+      .add(socket_name);
 }
 
 int listening_fd() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "owned_fd.h"
@@ -26,13 +27,18 @@ struct PeerCredentials {  // SO_PEERCRED
 // InitializeInjection, then the control thread's; remove_socket_name() may also be called by the exiting
 // thread.
 
-// Makes the socket under a temporary name, opens it to everybody (the gate is SO_PEERCRED) and renames it:
-// whoever sees the final name can connect. Null, or why it cannot be.
+// An empty directory: an abstract socket (unix(7)) of the same name, which needs no file system and is found
+// by those in the same network namespace. Else makes the socket under a temporary name, opens it to everybody
+// (the gate is SO_PEERCRED) and renames it: whoever sees the final name can connect. Null, or why it cannot
+// be.
 [[nodiscard]] const char* open_socket(const char* directory, const ProcessIdentity& self);
 
 // After the program has closed it: the same name again, for a new socket. False when that cannot be, or has
 // been done too often.
 [[nodiscard]] bool reopen_socket(const ProcessIdentity& self);
+
+// "" while there is none; its path, or '@' and its abstract name.
+void copy_socket_address(char* out, std::size_t size);
 
 // For poll(). Negative once the program has closed it behind our back.
 [[nodiscard]] int listening_fd();

@@ -9,6 +9,7 @@
 #include "bounded_text.h"
 #include "cupti_fit.h"
 #include "cupti_search.h"
+#include "handed_files.h"
 
 namespace pillion::shim {
 namespace {
@@ -124,6 +125,20 @@ bool try_shipped(const Attempt& attempt) {
   return false;
 }
 
+// What an injector brought along, since nothing lies next to a shim without a folder.
+bool try_handed(const Attempt& attempt) {
+  HandedCupti handed[kHandedMax];
+  const std::size_t count = handed_cupti(handed);
+  CuptiCandidates candidates;
+  for (std::size_t at = 0; at < count; ++at)
+    candidates.add(handed[at].cuda_version, "/proc/self/fd", handed[at].name);
+  candidates.order_for(attempt.driver_version);
+  for (std::size_t at = 0; at < candidates.size(); ++at) {
+    if (try_path(candidates[at].path, 0, attempt)) return true;
+  }
+  return false;
+}
+
 bool try_search_path(const Attempt& attempt) {
   constexpr struct {
     std::uint32_t major;
@@ -156,7 +171,7 @@ const CuptiApi* cupti_load(std::uint32_t driver_version, pillion_refused* refuse
   char mapped[256];
   if (find_mapped_cupti(mapped, sizeof(mapped)) && try_path(mapped, RTLD_NOLOAD, attempt))
     return cupti_loaded();
-  if (try_shipped(attempt) || try_search_path(attempt)) return cupti_loaded();
+  if (try_handed(attempt) || try_shipped(attempt) || try_search_path(attempt)) return cupti_loaded();
   if (refused->reason != PILLION_REFUSAL_CUPTI_MISMATCH) {
     refused->reason = PILLION_REFUSAL_NO_CUPTI;
     BoundedText(refused->text)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way in, and the three ways out: exit, fork, and never having started.
+// The way in, and the three ways out: exit, fork, and never having started. injected_start.cpp is the other
+// way in.
+#include "entry.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
@@ -37,41 +40,56 @@ const char* variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-bool start() {
+const char* inert(const char* why) {
+  log_line("inert:", why);
+  return why;
+}
+
+const char* start(const StartSettings& settings) {
   // A set-uid program must not be steered by the environment of whoever started it.
-  if (::getauxval(AT_SECURE) != 0) return false;
-  open_log(variable("PILLION_LOG"));
+  if (::getauxval(AT_SECURE) != 0) return "the program runs with more rights than who started it";
+  open_log(settings.log_path);
   ControlConfig config{};
-  if (!read_identity(&config.self)) {
-    log_line("inert: /proc does not tell who we are");
-    return false;
-  }
-  BoundedText(config.access.uids).add(variable("PILLION_ALLOW_UID"));
-  BoundedText(config.access.gids).add(variable("PILLION_ALLOW_GID"));
-  config.eager = std::strcmp(variable("PILLION_EAGER"), "1") == 0;
-  config.late = *variable("CUDA_INJECTION64_PATH") == '\0';
-  const char* directory = variable("PILLION_SOCKET_DIR");
-  if (*directory == '\0') directory = PILLION_SOCKET_DIR_DEFAULT;
-  const char* problem = open_socket(directory, config.self);
-  if (problem != nullptr) {
-    log_line("inert:", problem);
-    return false;
-  }
+  if (!read_identity(&config.self)) return inert("/proc does not tell who we are");
+  BoundedText(config.access.uids).add(settings.allow_uids);
+  BoundedText(config.access.gids).add(settings.allow_gids);
+  config.eager = settings.eager;
+  config.late = settings.late;
+  const char* problem = open_socket(settings.socket_directory, config.self);
+  if (problem != nullptr && settings.abstract_else) problem = open_socket("", config.self);
+  if (problem != nullptr) return inert(problem);
   ::pthread_atfork(nullptr, nullptr, in_forked_child);
   expect_exit();
-  if (start_control_thread(config)) return true;
-  log_line("inert: no thread could be started");
+  if (start_control_thread(config)) return nullptr;
   remove_socket_name();
   stop_listening();
-  return false;
+  return inert("no thread could be started");
+}
+
+StartSettings settings_of_environment() {
+  const char* directory = variable("PILLION_SOCKET_DIR");
+  return {*directory == '\0' ? PILLION_SOCKET_DIR_DEFAULT : directory,
+          variable("PILLION_ALLOW_UID"),
+          variable("PILLION_ALLOW_GID"),
+          variable("PILLION_LOG"),
+          std::strcmp(variable("PILLION_EAGER"), "1") == 0,
+          *variable("CUDA_INJECTION64_PATH") == '\0',
+          false};
 }
 
 }  // namespace
+
+const char kStartedBefore[] = "the shim has been started already";
+
+const char* start_once(const StartSettings& settings) {
+  return started.exchange(true) ? kStartedBefore : start(settings);
+}
+
 }  // namespace pillion::shim
 
 // Called by the driver inside cuInit, or by whoever loads the library later; more often is harmless. Always
 // 1, which the driver takes as success: a shim that stays inert is no reason for cuInit to fail.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) {
-  if (!pillion::shim::started.exchange(true)) static_cast<void>(pillion::shim::start());
+  static_cast<void>(pillion::shim::start_once(pillion::shim::settings_of_environment()));
   return 1;
 }

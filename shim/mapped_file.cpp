@@ -11,6 +11,7 @@
 
 #include "abi/pillion_abi.h"
 #include "bounded_text.h"
+#include "handed_files.h"
 #include "own_proc.h"
 #include "system_calls.h"
 
@@ -152,6 +153,20 @@ void add_hex(BoundedText& text, std::uint64_t value) {
   text.add(digits + at);
 }
 
+// A file that an injector brought has no name, or one that is gone. What is passed on must not be writable.
+int open_handed(const Mapping& mapping) {
+  int opened = -1;
+  each_handed_file([&](int fd) {
+    if (!same_file(fd, mapping)) return false;
+    char path[40];
+    BoundedText(path).add("/proc/self/fd/").add(static_cast<std::uint64_t>(fd));
+    std::uint32_t error = 0;
+    opened = open_regular(path, &error);
+    return true;
+  });
+  return opened;
+}
+
 int open_map_files(const Mapping& mapping, std::uint32_t* error) {
   char path[80];
   BoundedText text(path);
@@ -179,6 +194,11 @@ MappedFile open_mapped_file(std::uint64_t start) {
     return {exe, 0, 0};
   }
   if (exe >= 0) ::close(exe);
+  const int handed = open_handed(found);
+  if (handed >= 0) {
+    if (fd >= 0) ::close(fd);
+    return {handed, 0, 0};
+  }
   // Needs CAP_CHECKPOINT_RESTORE, and then leads to the very file, deleted or not.
   std::uint32_t map_error = 0;
   const int very = open_map_files(found, &map_error);
