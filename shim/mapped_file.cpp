@@ -158,10 +158,9 @@ int open_handed(const Mapping& mapping) {
   int opened = -1;
   each_handed_file([&](int fd) {
     if (!same_file(fd, mapping)) return false;
-    char path[40];
-    BoundedText(path).add("/proc/self/fd/").add(static_cast<std::uint64_t>(fd));
-    std::uint32_t error = 0;
-    opened = open_regular(path, &error);
+    char name[16];
+    BoundedText(name).add("fd/").add(static_cast<std::uint64_t>(fd));
+    opened = open_own_proc(name);
     return true;
   });
   return opened;
