@@ -163,12 +163,16 @@ long rss_kib() {
   return pages * 4;
 }
 
-// What the process and the device hold after each tenth cycle.
-void growth() {
+enum class Leave { finalized, disabled };
+
+// What the process and the device hold after each tenth cycle of arming and leaving.
+void growth(Leave leave) {
   workload::Device device;
   using MemGetInfo = CUresult (*)(std::size_t*, std::size_t*);  // the double has no device memory to tell of
   const auto memory = reinterpret_cast<MemGetInfo>(dlsym(RTLD_DEFAULT, "cuMemGetInfo_v2"));
+  CUPTI(ActivityDisable);
   CUPTI(ActivityFlushAll);
+  CUPTI(Unsubscribe);
   CUstream on = stream();
   t_may_finalize = true;
   for (int cycle = 0; cycle <= 60; ++cycle) {
@@ -182,6 +186,12 @@ void growth() {
     const std::uint64_t end = workload::now_ns() + 50'000'000;
     while (workload::now_ns() < end) CHECK(device.launch(0, on));
     CHECK(cuStreamSynchronize(on));
+    if (leave == Leave::disabled) {
+      for (const ActivityKind kind : kKinds) (void)ActivityDisable(kind);
+      (void)ActivityFlushAll(1);
+      (void)Unsubscribe(g_subscriber);
+      continue;
+    }
     (void)ActivityFlushAll(1);
     g_finalize = true;
     CHECK(device.launch(0, on));
@@ -213,7 +223,8 @@ int main(int argc, char** argv) {
        [] {
          under({0, 8, 64});
        }},
-      {"growth", growth},
+      {"growth_finalized", [] { growth(Leave::finalized); }},
+      {"growth_disabled", [] { growth(Leave::disabled); }},
   };
   const auto found = experiments.find(argc > 1 ? argv[1] : "");
   if (found == experiments.end()) {
