@@ -30,6 +30,7 @@ void expect_exit() {
   if (registrations.fetch_add(1, std::memory_order_relaxed) >= kRegistrationsMax) return;
   owner_pid.store(this_pid(), std::memory_order_relaxed);
   ::atexit(at_exit);
+  ::at_quick_exit(at_exit);
 }
 
 void forget_exit_in_child() { owner_pid.store(0, std::memory_order_relaxed); }
