@@ -6,6 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
+#include <filesystem>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -33,6 +37,23 @@ class ShimView {
   std::byte* start_;
   std::uint64_t bytes_;
 };
+
+// Looks for the events region while another thread makes it, and forbids further seals on it. Our own
+// descriptor of it, or -1 when `made` came first.
+int forbid_seals(const std::atomic<bool>& made) {
+  while (!made) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const std::string target = std::filesystem::read_symlink(entry, gone).string();
+      if (target.find("memfd:pillion-events") == std::string::npos) continue;
+      const int fd = ::open(entry.path().c_str(), O_RDWR | O_CLOEXEC);
+      if (fd >= 0 && ::fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL) == 0 && ::fcntl(fd, F_GET_SEALS) == F_SEAL_SEAL)
+        return fd;
+      if (fd >= 0) ::close(fd);
+    }
+  }
+  return -1;
+}
 
 }  // namespace
 
@@ -75,6 +96,30 @@ TEST_CASE("three sealed regions whose headers say where everything is") {
   reinterpret_cast<pillion_module_slot*>(arena.at(arena.header().rings_offset))[3].module = 12;
   CHECK(rings.arena.slots[3].module == 12);
   CHECK(arena.header().data_offset + rings.arena.data_bytes == memory.sizes()[2]);
+}
+
+// READY is the last word: whoever sees it finds all the rest, the seals too.
+TEST_CASE("a region that could not be sealed never says READY") {
+  const RingGeometry large{1,         128u << 20, 1,
+                           16u << 10, 4,          64u << 10};  // populating it leaves time to find it
+  int unsealed = 0;
+  for (int tries = 0; tries < 20 && unsealed == 0; ++tries) {
+    std::atomic<bool> made{false};
+    int fd = -1;
+    std::thread other([&] { fd = forbid_seals(made); });
+    const auto memory = RingMemory::create(large, 78, std::make_shared<RingBudget>());
+    made = true;
+    other.join();
+    if (fd < 0) continue;
+    if (!memory.has_value()) {
+      ++unsealed;
+      std::uint32_t ready = 1;
+      CHECK(::pread(fd, &ready, sizeof ready, offsetof(pillion_region_header, ready)) == sizeof ready);
+      CHECK(ready == 0);
+    }
+    ::close(fd);
+  }
+  CHECK(unsealed == 1);
 }
 
 TEST_CASE("impossible geometries are refused by name") {

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "fake_capture.h"
 #include "system_calls.h"
@@ -84,6 +86,17 @@ std::string masks() {
   return all;
 }
 
+// The entry point once more, from many threads at once.
+std::string storm() {
+  std::atomic<int> successes{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 32; ++i) threads.emplace_back([&] { successes += InitializeInjection(); });
+  for (std::thread& thread : threads) thread.join();
+  return std::to_string(successes);
+}
+
+int sockets_at_return = 0;
+
 // What a daemon does at its start; and then it opens files of its own, which get the same numbers.
 std::string close_everything() {
   ::syscall(SYS_close_range, 3, 4096, 0);
@@ -117,6 +130,8 @@ std::string run(const std::string& command) {
   if (command == "nofilesize") return limit(RLIMIT_FSIZE, 0);
   if (command == "nofds") return limit(RLIMIT_NOFILE, 3);
   if (command == "launch") return describe_child();
+  if (command == "storm") return storm();
+  if (command == "sockets") return std::to_string(sockets_at_return);
   if (command == "again") return std::to_string(InitializeInjection());
   if (command.starts_with("dlopen ")) {
     return ::dlopen(command.c_str() + 7, RTLD_NOW) != nullptr ? "loaded" : ::dlerror();
@@ -129,6 +144,7 @@ std::string run(const std::string& command) {
 int main() {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   if (InitializeInjection() != 1) return 9;
+  sockets_at_return = count_sockets();
   std::puts("ready");
   for (char line[512]; std::fgets(line, sizeof line, stdin) != nullptr;) {
     line[std::strcspn(line, "\n")] = '\0';

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every safeguard that a test claims to hold, undone: see scripts/check_mutations."""
+from mutation import IntegrationTest, Mutation, UnitTest
+
+control = lambda case: UnitTest("unit_shim_control", case)  # noqa: E731
+capture = lambda case: UnitTest("unit_shim_capture", case)  # noqa: E731
+session = lambda case: UnitTest("unit_session", case)  # noqa: E731
+join = lambda case: UnitTest("unit_join", case)  # noqa: E731
+
+HANDSHAKE = [
+    Mutation("ready-not-checked", "the shim takes only a region that says READY", "shim/region.cpp",
+             '  if (header.ready != PILLION_REGION_READY) return "header is not READY";\n', "",
+             control("a region is refused by what is wrong with it")),
+    Mutation("ready-not-written", "the sidecar says READY", "sidecar/session/ring_memory.cpp",
+             ".store(PILLION_REGION_READY,", ".store(0,",
+             session("three sealed regions whose headers say where everything is")),
+    Mutation("ready-first", "READY is written after everything else", "sidecar/session/ring_memory.cpp",
+             "  std::memcpy(start_, &header, sizeof(header));\n",
+             "  pillion_region_header whole = header;\n  whole.ready = PILLION_REGION_READY;\n"
+             "  std::memcpy(start_, &whole, sizeof(whole));\n",
+             session("a region that could not be sealed never says READY")),
+    Mutation("generation-of-region", "a region of another session is refused", "shim/region.cpp",
+             '  if (header.generation != wish.generation) return "header generation";\n', "",
+             control("header fields are checked one by one, and none can lead outside")),
+    Mutation("generation-of-disarm", "a DISARM for an earlier session is not taken for this one",
+             "shim/control_session.cpp", "  if (disarm.generation != arm_.generation) return;",
+             "  if (false) return;", control("a DISARM of another session changes nothing")),
+    Mutation("generation-of-answer", "an ARMED that answers an earlier ARM does not count",
+             "sidecar/session/session_messages.cpp",
+             "if (state_ != SessionState::arming || armed.generation != generation_) {",
+             "if (state_ != SessionState::arming) {",
+             session("generations grow from one arm to the next, and old answers do not count")),
+    Mutation("access-gate-shim", "a peer of another uid is refused by the shim", "shim/control_socket.cpp",
+             "  return peer.uid == own_uid || peer.uid == 0 || list_holds(lists.uids, peer.uid) ||\n"
+             "         list_holds(lists.gids, peer.gid);",
+             "  return true || own_uid == 0 || list_holds(lists.uids, peer.uid);",
+             control("who may connect")),
+    Mutation("seals-not-checked", "a region that its maker could cut short is refused", "shim/region.cpp",
+             "  if ((seals & kNeeded) != kNeeded)", "  if ((seals & kNeeded) < 0)",
+             control("a region is refused by what is wrong with it")),
+]
+
+DISARM = [
+    Mutation("peer-gone", "the end of the connection disarms", "shim/control_session.cpp",
+             "    drain(PILLION_DISARM_PEER_GONE, false, true);", "", control("the end of the connection disarms")),
+    Mutation("lease", "a silent sidecar loses its lease", "shim/control_session.cpp",
+             "    } else if (now >= lease_deadline_) {", "    } else if (false && now >= lease_deadline_) {",
+             control("a silent sidecar loses its lease and learns so; one that renews keeps it")),
+    Mutation("arming-deadline", "an arming that hangs is given up", "shim/control_session.cpp",
+             "  } else if (now >= arming_deadline_) {", "  } else if (false && now >= arming_deadline_) {",
+             control("an arming that hangs is refused at its deadline, undone when it returns, and works afterwards")),
+]
+
+# The four races: (1) what a client needs exists before CUDA initialises, (2) our own calls do not recurse into our own
+# machinery, (3) what is half-built is waited for and not used, (4) a worker ends before what it uses goes away.
+RACES = [
+    Mutation("socket-later", "(1) the socket is there when the entry point returns", "shim/entry.cpp",
+             "  if (!pillion::shim::started.exchange(true)) static_cast<void>(pillion::shim::start());\n",
+             "  pthread_t thread{};\n"
+             "  if (!pillion::shim::started.exchange(true))\n"
+             "    ::pthread_create(&thread, nullptr, [](void*) -> void* { pillion::shim::start(); return nullptr; }, nullptr);\n",
+             control("what a sidecar connects to is there when the entry point returns, before CUDA is initialised")),
+    Mutation("start-recurses", "(2) a second call of the entry point starts nothing", "shim/entry.cpp",
+             "  if (!pillion::shim::started.exchange(true)) static_cast<void>(pillion::shim::start());\n",
+             "  pillion::shim::started.exchange(true);\n  static_cast<void>(pillion::shim::start());\n",
+             control("the entry point called again, also from within and by 32 threads at once, starts nothing more")),
+    Mutation("handler-recurses", "(2) a launch made within our own handler is not handled", "shim/launch_recorder.cpp",
+             "  if (thread.inside != 0) {\n", "  if (thread.inside > 1) {\n",
+             capture("a launch from within our own handler is counted and not recorded")),
+    Mutation("name-before-socket", "(3) a socket's name appears when it can be connected to", "shim/control_socket.cpp",
+             '.add(".").add(socket_name).add(".new");', ".add(socket_name);",
+             control("a socket that can be seen can be connected to")),
+    Mutation("completion-not-awaited", "(4) a session ends only when no completion is inside", "shim/activity_recorder.cpp",
+             "g_completions.load(std::memory_order_seq_cst) != 0;", "g_completions.load(std::memory_order_seq_cst) > 1000;",
+             capture("a session's end waits for a completion that is under way")),
+    Mutation("memory-before-worker", "(4) rings are unmapped only when the capture thread is through",
+             "shim/control_session.cpp",
+             "    if (phase == CapturePhase::disarmed || phase == CapturePhase::refused) finish();",
+             "    (void)phase;\n    finish();",
+             control("a session's memory stays until the thread that uses it is through")),
+    Mutation("rings-before-producers", "(4) a ring set is closed only when no producer is inside", "shim/ring_writer.cpp",
+             "  return thread_is_gone(seen) &&\n"
+             "         ring.lock.compare_exchange_strong(seen, Ring::kClosed, std::memory_order_acquire);\n",
+             "  ring.lock.store(Ring::kClosed, std::memory_order_relaxed);\n  return true;\n",
+             control("closed under fire: after close() nobody touches the region, which may go")),
+    Mutation("live-holder", "(4) the ring of a thread that lives is never freed under it", "shim/ring_writer.cpp",
+             "    if (!held(holder) || !thread_is_gone(holder)) {", "    if (!held(holder)) {",
+             control("the lock of a dead thread is freed after two ticks, a live one's never")),
+    Mutation("exit-does-not-wait", "(4) at exit the session is flushed and disarmed before the program is gone",
+             "shim/control_thread.cpp",
+             "  const std::uint64_t deadline = monotonic_ns() + std::uint64_t{wait_ms} * 1'000'000u;\n"
+             "  for (std::uint64_t now = monotonic_ns(); now < deadline; now = monotonic_ns()) {\n"
+             "    if (exit_finished",
+             "  const std::uint64_t deadline = 0 * std::uint64_t{wait_ms};\n"
+             "  for (std::uint64_t now = monotonic_ns(); now < deadline; now = monotonic_ns()) {\n"
+             "    if (exit_finished",
+             control("armed, exit flushes, tells the sidecar, keeps its status, while threads go on launching")),
+]
+
+JOIN = [
+    Mutation("eviction-swapped", "joined launches leave silently, unjoined ones are counted",
+             "sidecar/join/joiner.cpp", "    if (launch->executions > 0) {\n      give_up_stack(oldest);",
+             "    if (launch->executions == 0) {\n      give_up_stack(oldest);",
+             join("a full table drops joined launches silently and pending ones by name")),
+    Mutation("correlation-epoch", "a correlation id that wrapped is another launch's", "sidecar/join/joiner.cpp",
+             "  const Key key = newest_ + static_cast<Key>(static_cast<std::int64_t>(distance));\n",
+             "  const Key key = static_cast<Key>(correlation) + 0 * static_cast<Key>(distance);\n",
+             join("correlations wrap and stay apart")),
+    Mutation("session-epoch", "ids restart with a session: nothing of the last one is joined", "sidecar/join/joiner.cpp",
+             "  launches_.clear();\n", "", join("a new session starts from nothing")),
+]
+
+MUTATIONS = HANDSHAKE + DISARM + RACES + JOIN
