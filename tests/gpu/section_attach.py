@@ -8,14 +8,16 @@ import time
 import attach_cycles
 import attach_flood
 import attach_graphs
+import attach_inject
 import attach_profiler
+import attach_record
 from attach_settings import SECONDS
 from bounded import GRACE_S, run_bounded
 from gpu_harness import LOGS
 
 # Part: what it runs, and its share of the whole. What one part leaves of its share goes to those after it.
 PARTS = {"graphs": (attach_graphs.run, 130), "flood": (attach_flood.run, 45), "profiler": (attach_profiler.run, 60),
-         "cycles": (attach_cycles.run, 60)}
+         "cycles": (attach_cycles.run, 60), "inject": (attach_inject.run, 50), "record": (attach_record.run, 50)}
 
 
 def run_part(table, name, seconds=None):

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Into a PyTorch training loop that was started with nothing set: inject, profile, detach; its steps, timed by itself,
+before and afterwards."""
+import os
+import pathlib
+import subprocess
+import time
+
+from gpu_harness import (BUNDLE, GpuBench, TorchWorkload, change, executions, harness, median, monotonic, process_row,
+                         rooted_share, wait_until)
+
+STEPS = 200  # compared, before and after
+LIBRARIES = ("libtorch", "python", "libcudart", "libpython")
+
+
+class Steps:
+    """What the loop has written: (end, how long it took) of each step, in ns."""
+
+    def __init__(self, path):
+        lines = [line.split() for line in pathlib.Path(path).read_text().splitlines()]
+        self.rows = [(int(end), int(took)) for end, took in lines]
+
+    def before(self, at_ns):
+        return [took for end, took in self.rows if end <= at_ns][-STEPS:]
+
+    def after(self, at_ns):
+        return [took for end, took in self.rows if end - took >= at_ns][:STEPS]
+
+    def between(self, begin_ns, end_ns):
+        return [took for end, took in self.rows if begin_ns <= end <= end_ns]
+
+
+def inject(bench, pid):
+    """`pillion inject`; (worked, what it said, seconds)"""
+    begin = time.monotonic()
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PILLION_")}
+    done = subprocess.run([BUNDLE / "pillion", "inject", "-pid", str(pid)], env=environment, capture_output=True,
+                          text=True, timeout=60)
+    said = done.stdout + done.stderr
+    (bench.folder / "inject.log").write_text(said)
+    return done.returncode == 0, f"status {done.returncode}: {said[-300:]}", time.monotonic() - begin
+
+
+def share_with_libraries(profile):
+    """Percent of the launches whose stack goes through PyTorch or the interpreter."""
+    inside = sum(stack["launches"] for stack in profile["stacks"]
+                 if any(file.startswith(LIBRARIES) for file in harness.files(profile, stack)))
+    return 100.0 * inside / max(1, sum(stack["launches"] for stack in profile["stacks"]))
+
+
+def profile_rows(table, profile, steps):
+    window = profile["window"]
+    begin = window["start_monotonic_ns"]
+    inside = len(steps.between(begin, begin + window["duration_ns"]))
+    count = executions(profile)
+    table.add("attach", "injected: executions in the window, steps in it", f"{count}, {inside} steps: "
+              f"{count / max(1, inside):.1f} a step", "> 0", count > 0 and inside > 0)
+    share, taken = rooted_share(profile["quality"])
+    table.add("attach", "injected: stacks rooted; launches under PyTorch or the interpreter",
+              f"{share:.2f} % of {taken}; {share_with_libraries(profile):.1f} %", ">= 99 % rooted", share >= 99)
+
+
+def speed_rows(table, steps, injected, detached):
+    before, after = steps.before(injected[0]), steps.after(detached)
+    if min(len(before), len(after)) < STEPS // 2:
+        table.add("attach", "injected: steps before / after", f"{len(before)} / {len(after)}", f"{STEPS} each", False)
+        return
+    off = change(median(after), median(before))
+    table.add_speed("attach", f"injected: median of {len(before)} steps before / {len(after)} after the detach",
+                    f"{median(before) / 1000:.0f} / {median(after) / 1000:.0f} us: {off:+.2f} %", "within 2 %",
+                    abs(off) <= 2)
+    longest = max(steps.between(*injected) or [0]) / 1e6
+    table.add("attach", "injected: longest step while it was injected into / median before",
+              f"{longest:.1f} / {median(before) / 1e6:.1f} ms")
+
+
+def run(table):
+    known = subprocess.run([BUNDLE / "pillion", "-help"], capture_output=True, text=True)
+    if "inject" not in known.stdout + known.stderr:
+        table.add("attach", "inject", "not in this build of pillion")
+        return
+    with GpuBench("attach-inject") as bench:
+        workload = TorchWorkload(bench, "training", bench.unprepared()).wait_ready()
+        pause = max(2.0, 1.5 * STEPS * workload.ask("speed 50")["median_us"] / 1e6)
+        path = bench.folder / "steps.txt"
+        workload.send(f"loop {path}")
+        time.sleep(pause)
+        began = monotonic()
+        worked, said, seconds = inject(bench, workload.pid)
+        injected = (began, monotonic())
+        table.add("attach", "pillion inject into a training loop with no environment set", f"{said} ({seconds:.1f} s)",
+                  "status 0", worked)
+        flags = ("-pid", workload.pid, "-wait-for-shim", "20s", "-linger", "0s")
+        sidecar = bench.sidecar(*flags, *(() if worked else ("-inject",)))
+        sidecar.wait_ready(30)
+        if not worked:
+            injected = (began, monotonic())
+        profile = sidecar.profile(3)
+        wait_until(lambda: process_row(sidecar, workload.pid)["state"] == "connected", "the shim to have detached", 20)
+        table.add("attach", "injected: how the session ended", process_row(sidecar, workload.pid)["last_disarm"])
+        detached = monotonic()
+        time.sleep(pause)
+        workload.send("")
+        workload.answer()
+        steps = Steps(path)
+        profile_rows(table, profile, steps)
+        speed_rows(table, steps, injected, detached)
+        workload.send("quit")
+        status = workload.process.wait(20)
+        table.add("attach", "injected: the program's end", f"status {status}", "0", status == 0)
