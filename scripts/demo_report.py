@@ -47,8 +47,8 @@ def report(profile, count):
     shown = {name: quality[name] for name in QUALITY if name in quality}
     figures = (f"{name} {value:.0f}" if isinstance(value, float) else f"{name} {value}" for name, value in shown.items())
     print("\nquality: " + ", ".join(figures))
-    for anomaly in profile["anomalies"]:
-        print(f"note: {anomaly['text']} ({anomaly['count']} x)")
+    for anomaly in quality["anomalies"]:
+        print(f"note: {anomaly['meaning']} ({anomaly['total']} x) {anomaly.get('detail', '')}".rstrip())
 
 
 def main():

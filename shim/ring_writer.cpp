@@ -30,6 +30,7 @@ void RingSet::open(void* region, const pillion_region_header& checked) {
     ring.suspect = 0;
     ring.head = 0;
     ring.tail_seen = 0;
+    ring.sequence = 0;
     ring.shared = reinterpret_cast<pillion_ring*>(base + checked.rings_offset) + i;
     ring.data = base + checked.data_offset + std::uint64_t{i} * checked.ring_bytes;
     ring.resets.store(0, std::memory_order_relaxed);

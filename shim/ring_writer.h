@@ -34,6 +34,7 @@ struct alignas(64) Ring {
   std::uint32_t suspect;            // control thread: holder that was found dead one tick ago
   std::uint64_t head;               // bytes since the start, published or not
   std::uint64_t tail_seen;          // the last tail that was read and believed
+  std::uint16_t sequence;           // of the newest record, 0 before the first
   pillion_ring* shared;
   std::uint8_t* data;
   std::atomic<std::uint64_t> tally;   // what its holders have counted, see Reservation::count_one()
@@ -120,9 +121,14 @@ class RingSet {
     return worst;
   }
 
-  // Publishes the first `used` bytes of the reservation (a multiple of 8, at most what was reserved).
+  // Publishes the first `used` bytes of the reservation (a multiple of 8, at most what was reserved): one
+  // record, which gets its number here.
   void commit(Reservation& room, std::uint64_t used) {
     Ring& ring = *room.ring_;
+    ring.sequence = static_cast<std::uint16_t>(ring.sequence == 0xffff ? 1 : ring.sequence + 1);
+    // A header does not wrap: positions are multiples of 8.
+    std::memcpy(ring.data + (ring.head & room.mask_) + offsetof(pillion_record_header, sequence),
+                &ring.sequence, sizeof(ring.sequence));
     ring.head += used < room.bytes_ ? used : room.bytes_;
     // Pairs with the reader's acquire load of head: the bytes are there before the head that covers them.
     std::atomic_ref<std::uint64_t>(ring.shared->head).store(ring.head, std::memory_order_release);

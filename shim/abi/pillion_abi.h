@@ -37,7 +37,7 @@ extern "C" {
 
 #define PILLION_ABI_MAGIC 0x4e4c4950u /* "PILN" */
 #define PILLION_ABI_MAJOR 1u
-#define PILLION_ABI_MINOR 0u
+#define PILLION_ABI_MINOR 1u /* 1: record sequence numbers */
 
 #define PILLION_SOCKET_DIR_DEFAULT "/run/pillion"
 /* Socket name: pillion-<pid namespace inode>-<pid>-<start time in clock ticks>.sock, all decimal. */
@@ -401,9 +401,10 @@ enum pillion_record_type {
 };
 
 struct pillion_record_header {
-  uint16_t type; /* enum pillion_record_type */
-  uint16_t reserved;
-  uint32_t size; /* bytes of the whole record, a multiple of 8 */
+  uint16_t type;     /* enum pillion_record_type */
+  uint16_t sequence; /* of the record within its ring and generation: 1 to 65,535, then 1 again; a gap is what
+                        was lost after it was published. 0: not numbered (minor 0) */
+  uint32_t size;     /* bytes of the whole record, a multiple of 8 */
 };
 PILLION_ASSERT_SIZE(pillion_record_header, 8);
 

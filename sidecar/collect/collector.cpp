@@ -5,17 +5,10 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/clock.h"
+
 namespace pillion::collect {
 namespace {
-
-std::vector<RingReader> readers_of(const RingsView& view) {
-  std::vector<RingReader> readers;
-  readers.reserve(view.ring_count);
-  for (std::uint32_t ring = 0; ring < view.ring_count; ++ring) {
-    readers.emplace_back(view.rings + ring, view.data + std::size_t{ring} * view.ring_bytes, view.ring_bytes);
-  }
-  return readers;
-}
 
 double fill(std::uint64_t bytes, std::uint32_t ring_bytes) {
   return static_cast<double>(bytes) / static_cast<double>(ring_bytes);
@@ -23,38 +16,62 @@ double fill(std::uint64_t bytes, std::uint32_t ring_bytes) {
 
 }  // namespace
 
+std::vector<Collector::Ring> Collector::rings_of(const RingsView& view) {
+  std::vector<Ring> rings;
+  rings.reserve(view.ring_count);
+  for (std::uint32_t ring = 0; ring < view.ring_count; ++ring) {
+    rings.push_back(
+        {{view.rings + ring, view.data + std::size_t{ring} * view.ring_bytes, view.ring_bytes}, {}});
+  }
+  return rings;
+}
+
 Collector::Collector(TargetId target, SharedRings rings, ModuleStore& modules)
     : target_(target),
       rings_(std::move(rings)),
       modules_(modules),
-      events_(readers_of(rings_.events)),
-      stacks_(readers_of(rings_.stacks)),
+      events_(rings_of(rings_.events)),
+      stacks_(rings_of(rings_.stacks)),
       shim_counters_(rings_.counters) {}
 
-DrainOutcome Collector::drain(RecordSink& sink) {
-  DrainOutcome outcome;
+// A snapshot is published before its launch. So the events' heads are read first: the snapshot of any launch
+// below them is below the stacks' heads, which are read after, and is delivered before.
+bool Collector::look() {
+  if (in_pass_) return false;
+  in_pass_ = true;
+  next_ = 0;
+  outcome_ = {};
   ++counts_.drains;
-  // A snapshot is published before its launch. So the events' heads are read first: the snapshot of any
-  // launch below them is below the stacks' heads, which are read after, and is delivered before.
-  for (RingReader& reader : events_) {
-    if (!reader.look()) ++counts_.ring_resets;
-    outcome.fullest = std::max(outcome.fullest, fill(reader.ready_bytes(), rings_.events.ring_bytes));
-  }
-  for (RingReader& reader : stacks_) {
-    if (!reader.look()) ++counts_.ring_resets;
-    outcome.fullest = std::max(outcome.fullest, fill(reader.ready_bytes(), rings_.stacks.ring_bytes));
-    outcome.bytes += drain_ring(reader, sink, counts_.stacks);
-  }
-  for (RingReader& reader : events_) outcome.bytes += drain_ring(reader, sink, counts_.events);
-  counts_.bytes += outcome.bytes;
-  drain_modules();
-  return outcome;
+  for (Ring& ring : events_) counts_.ring_resets += ring.reader.look() ? 0 : 1;
+  return true;
 }
 
-std::uint64_t Collector::drain_ring(RingReader& reader, RecordSink& sink, ParseCounts& counts) {
-  if (reader.ready_bytes() == 0) return 0;
-  const auto batch = reader.take(buffer_);
-  parse_records(batch, sink, counts);
+DrainOutcome Collector::deliver(RecordSink& sink, std::uint64_t deadline_ns) {
+  const std::size_t rings = stacks_.size() + events_.size();
+  outcome_.finished = false;
+  for (bool first = true; next_ < rings; ++next_, first = false) {
+    if (!first && deadline_ns != kNoDeadline && monotonic_ns() >= deadline_ns) return outcome_;
+    const bool stacks = next_ < stacks_.size();
+    Ring& ring = stacks ? stacks_[next_] : events_[next_ - stacks_.size()];
+    if (stacks && !ring.reader.look()) ++counts_.ring_resets;
+    const RingsView& view = stacks ? rings_.stacks : rings_.events;
+    outcome_.fullest = std::max(outcome_.fullest, fill(ring.reader.ready_bytes(), view.ring_bytes));
+    const std::uint64_t bytes = drain_ring(ring, sink, stacks ? counts_.stacks : counts_.events);
+    outcome_.bytes += bytes;
+    counts_.bytes += bytes;
+  }
+  drain_modules();
+  in_pass_ = false;
+  outcome_.finished = true;
+  return outcome_;
+}
+
+std::uint64_t Collector::drain_ring(Ring& ring, RecordSink& sink, ParseCounts& counts) {
+  if (ring.reader.ready_bytes() == 0) return 0;
+  const auto batch = ring.reader.take(buffer_);
+  const std::uint64_t before = ring.sequence.missing;
+  parse_records(batch, sink, counts, ring.sequence);
+  counts_.records_missing += ring.sequence.missing - before;
   return batch.size();
 }
 

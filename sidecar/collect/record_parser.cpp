@@ -192,13 +192,15 @@ Verdict deliver(std::uint16_t type, std::span<const std::byte> record, RecordSin
 
 }  // namespace
 
-void parse_records(std::span<const std::byte> batch, RecordSink& sink, ParseCounts& counts) {
+void parse_records(std::span<const std::byte> batch, RecordSink& sink, ParseCounts& counts,
+                   SequenceCheck& sequence) {
   while (!batch.empty()) {
     const auto header = read_as<pillion_record_header>(batch);
     const bool possible = header && header->size >= sizeof(pillion_record_header) && header->size % 8 == 0 &&
                           header->size <= batch.size();
     const Verdict verdict =
         possible ? deliver(header->type, batch.first(header->size), sink, counts) : Verdict::malformed;
+    if (verdict != Verdict::malformed) sequence.on_record(header->sequence);
     switch (verdict) {
       case Verdict::delivered:
         ++counts.records;

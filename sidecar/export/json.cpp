@@ -39,19 +39,22 @@ Json devices(const profile::Profile& profile) {
   return out;
 }
 
+Json anomalies(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Anomaly& anomaly : profile.anomalies) {
+    Json one = {{"kind", anomaly.kind}, {"total", anomaly.total}, {"meaning", anomaly.meaning}};
+    if (!anomaly.detail.empty()) one["detail"] = anomaly.detail;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 Json quality(const profile::Profile& profile) {
   Json out = Json::object();
   for (const profile::QualityEntry& entry : profile.quality) {
     std::visit([&](const auto& value) { out[entry.name] = value; }, entry.value);
   }
-  return out;
-}
-
-Json anomalies(const profile::Profile& profile) {
-  Json out = Json::array();
-  for (const profile::Anomaly& anomaly : profile.anomalies) {
-    out.push_back({{"kind", anomaly.kind}, {"count", anomaly.count}, {"text", anomaly.text}});
-  }
+  out["anomalies"] = anomalies(profile);
   return out;
 }
 
@@ -126,7 +129,6 @@ std::string to_json(const profile::Profile& profile) {
                     {"processes", processes(profile)},
                     {"devices", devices(profile)},
                     {"quality", quality(profile)},
-                    {"anomalies", anomalies(profile)},
                     {"kernels", kernels(profile)},
                     {"mappings", mappings(profile)},
                     {"frames", frames(profile)},

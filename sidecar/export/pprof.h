@@ -12,8 +12,8 @@ namespace pillion::exporting {
 inline constexpr int kGzipLevel = 1;
 
 // A gzipped perftools.profiles.Profile (github.com/google/pprof, proto/profile.proto). The quality block is
-// in its comments, one `key=value` each, then `anomaly=kind count text`. Thread-safe. Fails only when zlib is
-// out of memory.
+// in its comments, one `key=value` each, then `anomaly=kind total meaning: detail`. Thread-safe. Fails only
+// when zlib is out of memory.
 [[nodiscard]] Result<std::string> to_pprof(const profile::Profile& profile, int gzip_level = kGzipLevel);
 
 // The same before compression.

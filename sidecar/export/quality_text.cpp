@@ -25,7 +25,8 @@ std::vector<std::string> quality_lines(const profile::Profile& profile) {
     lines.push_back(entry.name + "=" + std::visit(ToText{}, entry.value));
   }
   for (const profile::Anomaly& anomaly : profile.anomalies) {
-    lines.push_back("anomaly=" + anomaly.kind + " " + std::to_string(anomaly.count) + " " + anomaly.text);
+    lines.push_back("anomaly=" + anomaly.kind + " " + std::to_string(anomaly.total) + " " + anomaly.meaning +
+                    (anomaly.detail.empty() ? "" : ": " + anomaly.detail));
   }
   return lines;
 }

@@ -8,7 +8,7 @@
 
 namespace pillion::exporting {
 
-// The quality block as lines: `key=value` in the model's order, then `anomaly=kind count text`.
+// The quality block as lines: `key=value` in the model's order, then `anomaly=kind total meaning: detail`.
 [[nodiscard]] std::vector<std::string> quality_lines(const profile::Profile& profile);
 
 }  // namespace pillion::exporting

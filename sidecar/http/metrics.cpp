@@ -90,6 +90,8 @@ void add_totals(Families& families, const MetricsSnapshot& now) {
   families.counters("pillion_invalid_stamps_total", "Executions whose times were left out, by kind", "kind",
                     now.invalid_stamps);
   families.counters("pillion_stacks_total", "Stacks unwound, by how they ended", "ending", now.stacks);
+  families.counters("pillion_anomalies_total", "What went wrong, by kind; /status says what each means",
+                    "kind", now.anomalies);
   families.counter("pillion_modules_evicted_total", "GPU modules evicted from the store",
                    as_double(now.modules_evicted));
   families.counter("pillion_clock_steps_total", "Clock steps seen", as_double(now.clock_steps));

@@ -35,6 +35,7 @@ struct MetricsSnapshot {
   ByReason records_dropped;  // by reason: busy, full, torn...
   ByReason invalid_stamps;   // by kind
   ByReason stacks;           // by ending: rooted, fiber, no_cfi...
+  ByReason anomalies;        // by kind, all of them
   std::uint64_t modules_evicted = 0;
   std::uint64_t clock_steps = 0;
   double gpu_seconds = 0;   // durations of all executions

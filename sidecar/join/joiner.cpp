@@ -25,6 +25,7 @@ void Joiner::on_session(std::uint64_t armed_ns) {
   armed_ns_ = armed_ns;
   now_ns_ = armed_ns;
   newest_ = 0;
+  newest_launch_ns_ = 0;
   first_ = std::numeric_limits<Key>::max();
   launches_.clear();
   order_.clear();
@@ -43,11 +44,32 @@ void Joiner::on_session(std::uint64_t armed_ns) {
 }
 
 // Serial number arithmetic: of all values with these low 32 bits, the one nearest to the newest seen.
-Joiner::Key Joiner::extend(std::uint32_t correlation) {
-  if (newest_ == 0) newest_ = (Key{1} << 32) + correlation;
+Joiner::Key Joiner::nearest(std::uint32_t correlation) {
+  if (newest_ == 0) newest_ = kEpoch + correlation;
   const auto distance = static_cast<std::int32_t>(correlation - static_cast<std::uint32_t>(newest_));
-  const Key key = newest_ + static_cast<Key>(static_cast<std::int64_t>(distance));
-  newest_ = std::max(newest_, key);
+  return newest_ + static_cast<Key>(static_cast<std::int64_t>(distance));
+}
+
+// Launches say how far the ids have come.
+Joiner::Key Joiner::extend_launch(std::uint32_t correlation, std::uint64_t time_ns) {
+  Key key = nearest(correlation);
+  const bool first = newest_launch_ns_ == 0;
+  if (!first && key < newest_ && newest_ - key > kEpoch / 4 &&
+      time_ns > newest_launch_ns_ + limits_.ids_wrapped_unseen_ns) {
+    key += kEpoch;
+  }
+  newest_ = first ? key : std::max(newest_, key);
+  newest_launch_ns_ = std::max(newest_launch_ns_, time_ns);
+  return key;
+}
+
+// What follows a launch moves them by little; one far ahead is of a launch so old that its id is half a round
+// behind, or of none.
+Joiner::Key Joiner::extend(std::uint32_t correlation) {
+  const Key key = nearest(correlation);
+  if (key <= newest_) return key;
+  if (key - newest_ > limits_.lead_max) return launches_.find(key - kEpoch) != nullptr ? key - kEpoch : key;
+  newest_ = key;
   return key;
 }
 
@@ -64,7 +86,7 @@ void Joiner::on_launch(const RawLaunch& raw) {
     ++counters_.host_functions;
     return;
   }
-  const Key key = extend(raw.correlation);
+  const Key key = extend_launch(raw.correlation, raw.time_ns);
   if (launches_.find(key) != nullptr) {
     ++counters_.launches_duplicate;
     return;
@@ -302,7 +324,7 @@ void Joiner::give_up_stack(Key key) {
 void Joiner::on_overhead(const RawOverhead& overhead) {
   ++counters_.overhead_records;
   if (overhead.start_ns != 0 && overhead.end_ns > overhead.start_ns && overhead.end_ns >= armed_ns_ &&
-      overhead.end_ns <= now_ns_ + limits_.session_tolerance_ns) {
+      overhead.end_ns <= now_ns_ + limits_.arrival_tolerance_ns) {
     counters_.overhead_ns += overhead.end_ns - std::max(overhead.start_ns, armed_ns_);
   }
 }

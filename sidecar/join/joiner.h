@@ -61,7 +61,8 @@ class Joiner {
   // stack_wait_ns.
   void on_stack(std::uint32_t correlation, std::uint64_t context_key, StackId stack, StackEnding ending);
 
-  // Once per drain of all of the target's rings, as it begins. `now_ns`: CLOCK_MONOTONIC at that moment.
+  // Once per drain of all of the target's rings, after their heads were read and before a record is
+  // delivered. `now_ns`: CLOCK_MONOTONIC at that moment, so nothing that is delivered ended later.
   void on_drain_cycle(std::uint64_t now_ns);
 
   // Fails when the id is open, too many are, or t1 <= t0. Give t1 when it is known: records that end later
@@ -82,6 +83,8 @@ class Joiner {
 
   // Since this Joiner was made. `pending` is the number of launches waiting now.
   [[nodiscard]] JoinCounters counters() const;
+  // The same without `pending`, for which the whole table is walked.
+  [[nodiscard]] const JoinCounters& losses() const { return counters_; }
   [[nodiscard]] const std::map<std::uint32_t, RawDevice>& devices() const { return devices_; }
 
  private:
@@ -115,7 +118,10 @@ class Joiner {
     std::uint64_t at = 0;  // cycle or nanoseconds
   };
 
+  static constexpr Key kEpoch = Key{1} << 32;
+  [[nodiscard]] Key nearest(std::uint32_t correlation);
   [[nodiscard]] Key extend(std::uint32_t correlation);
+  [[nodiscard]] Key extend_launch(std::uint32_t correlation, std::uint64_t time_ns);
   void count_launch(std::uint64_t time_ns, bool failed);
   void adopt_held(Key key, Launch& launch);
   void take(Key key, Launch& launch, const Execution& execution);
@@ -140,6 +146,7 @@ class Joiner {
   std::uint64_t now_ns_ = 0;
   std::uint64_t cycle_ = 0;
   Key newest_ = 0;
+  std::uint64_t newest_launch_ns_ = 0;           // 0: no launch yet
   Key first_ = std::numeric_limits<Key>::max();  // smallest of the launches since armed_ns
 
   FlatMap<Key, Launch> launches_;

@@ -14,7 +14,7 @@ std::uint64_t JoinCounters::*stamp_fault(const Execution& execution, std::uint64
                                          const std::uint64_t* launched_ns, const Limits& limits) {
   if (execution.start_ns == 0 || execution.end_ns == 0) return &JoinCounters::invalid_zero;
   if (execution.end_ns < execution.start_ns) return &JoinCounters::invalid_reversed;
-  if (execution.arrived_ns != 0 && execution.end_ns > execution.arrived_ns + limits.session_tolerance_ns) {
+  if (execution.arrived_ns != 0 && execution.end_ns > execution.arrived_ns + limits.arrival_tolerance_ns) {
     return &JoinCounters::invalid_outside_session;
   }
   if (armed_ns > limits.session_tolerance_ns && execution.end_ns < armed_ns - limits.session_tolerance_ns) {

@@ -30,9 +30,18 @@ struct Limits {
   // just outside their bracket); a start this much before its launch call is taken as it is, with queue time
   // 0.
   std::uint64_t clock_tolerance_ns = 2'000'000;
-  // Stamps this far before arming or after the newest drain belong to no session (a re-registered timestamp
-  // callback was seen 1e14 ns off). Wide, because a stalled drain must not make good stamps bad.
+  // Stamps this far before arming belong to no session (a re-registered timestamp callback was seen 1e14 ns
+  // off). Wide: work that was queued before is long.
   std::uint64_t session_tolerance_ns = 10'000'000'000;
+  // Nothing ends after it was found in a ring; a stamp that does is wrong, and would fall into a later window
+  // or none. Wider than any error of CUPTI's clock conversion.
+  std::uint64_t arrival_tolerance_ns = 100'000'000;
+  // Executions and stacks come with their launch: one whose correlation id is further ahead of the newest
+  // launch than this is not one of ours, and must not move the epoch.
+  std::uint32_t lead_max = 1u << 24;
+  // A launch this much later than the newest one, and more than a quarter of all ids behind it, is ahead of
+  // it: calls that are not recorded use up ids, too.
+  std::uint64_t ids_wrapped_unseen_ns = 1'000'000'000;
   // How long a launch waits for a stack whose snapshot was published, and an early stack for its launch.
   std::uint64_t stack_wait_ns = 10'000'000'000;
 };

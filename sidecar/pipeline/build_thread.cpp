@@ -42,12 +42,14 @@ profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod
   }
   for (const auto& refused : request.refused) {
     if (refused.reason == PILLION_REFUSAL_SUBSCRIBER_HELD) ++input.quality.subscriber_conflicts;
-    input.anomalies.push_back({"refused", 1, session::refusal_name(refused.reason) + ": " + refused.text});
+    input.anomalies.push_back({"refused", 1, "a process could not be recorded",
+                               session::refusal_name(refused.reason) + ": " + refused.text});
   }
   if (request.cut_short) {
-    input.anomalies.push_back({"window_cut_short", 1, "the window was ended before its time"});
+    input.anomalies.push_back({"window_cut_short", 1, "the window was ended before its time", {}});
   }
-  input.quality.clock_steps = request.clock_stepped ? 1 : 0;
+  input.quality.clock_steps = request.clock_steps;
+  input.quality.windows_unsettled = request.unsettled ? 1 : 0;
   input.quality.targets_skipped = request.skipped;
   return input;
 }

@@ -29,7 +29,8 @@ struct BuildRequest {
   std::vector<WindowPart> parts;
   std::vector<session::Refused> refused;  // processes that could not be armed
   std::uint64_t skipped = 0;              // processes past a limit
-  bool clock_stepped = false;             // CLOCK_REALTIME jumped during the window
+  std::uint64_t clock_steps = 0;          // CLOCK_REALTIME was set during the window
+  bool unsettled = false;                 // records that belong to it were still on their way
   bool cut_short = false;                 // ended before its time: the client went away or pillion ends
 };
 

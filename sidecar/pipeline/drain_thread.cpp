@@ -15,6 +15,10 @@ namespace {
 // How long it goes on draining while rings are found more than a quarter full, before other work gets its
 // turn: at full speed on a busy machine they always are, and a window has to begin and end all the same.
 constexpr std::uint64_t kTurnNs = 20'000'000;
+// How long a window that ends may have all rings read for it.
+constexpr std::uint64_t kSettleTurnNs = 200'000'000;
+// How often it looks for anomalies to log and for steps of the clock.
+constexpr std::chrono::milliseconds kWatchEvery{1'000};
 
 template <typename Counts>
 void add_words(Counts& sum, const Counts& more) {
@@ -34,8 +38,14 @@ DrainThread::DrainThread(std::unique_ptr<EventLoop> loop, std::chrono::milliseco
 void DrainThread::start(UnwindThread& unwinder) {
   unwinder_ = &unwinder;
   beat_ns_ = monotonic_ns();
-  loop_->every(drain_every_, [this] { drain_all(); });
-  thread_ = std::thread([this] { loop_->run(); });
+  loop_->every(drain_every_, [this] {
+    if (!goes_on_) drain_all();
+  });
+  loop_->every(kWatchEvery, [this] { anomaly_log_.note(anomaly_counts(losses()), monotonic_ns()); });
+  thread_ = std::thread([this] {
+    loop_->run();
+    anomaly_log_.finish(anomaly_counts(losses()));
+  });
 }
 
 void DrainThread::stop() {
@@ -44,14 +54,7 @@ void DrainThread::stop() {
 }
 
 void DrainThread::drain_all() {
-  const std::uint64_t begin_ns = monotonic_ns();
-  bool again = true;
-  while (again && monotonic_ns() - begin_ns < kTurnNs) {
-    again = false;
-    for (const auto& target : targets_) {
-      if (!target->ended()) again |= target->drain();
-    }
-  }
+  const bool again = drain_until(monotonic_ns() + kTurnNs);
   beat_ns_.store(monotonic_ns(), std::memory_order_relaxed);
   if (again && !goes_on_) {
     goes_on_ = loop_->post([this] {
@@ -61,11 +64,27 @@ void DrainThread::drain_all() {
   }
 }
 
+// Round after round; where the time ends a round, the next one begins with the target that was not reached.
+bool DrainThread::drain_until(std::uint64_t deadline_ns) {
+  bool again = true;
+  while (again) {
+    again = false;
+    for (std::size_t i = 0; i < targets_.size(); ++i, ++turn_of_) {
+      DrainedTarget& target = *targets_[turn_of_ % targets_.size()];
+      if (target.ended()) continue;
+      if (monotonic_ns() >= deadline_ns) return true;
+      again |= target.drain(deadline_ns);
+    }
+    if (monotonic_ns() >= deadline_ns) break;
+  }
+  return again;
+}
+
 void DrainThread::add(ArmedTarget armed) {
   targets_.push_back(std::make_unique<DrainedTarget>(std::move(armed), modules_, *unwinder_));
   for (const auto& scope : windows_) {
     if (!in_scope(*targets_.back(), scope)) continue;
-    targets_.back()->open_window(scope.id, {scope.device}, scope.t0_ns, scope.t1_ns);
+    targets_.back()->open_window(scope.id, {scope.device}, scope.t0_ns, scope.t1_ns, true);
   }
 }
 
@@ -89,11 +108,16 @@ bool DrainThread::in_scope(const DrainedTarget& target, const WindowScope& scope
   return !target.ended() && (!scope.pid || *scope.pid == target.pid());
 }
 
-void DrainThread::open_window(const WindowScope& scope) {
+std::uint64_t DrainThread::open_window(WindowScope scope) {
+  (void)drain_until(monotonic_ns() + kTurnNs);
+  scope.t0_ns = monotonic_ns();
+  scope.t1_ns = scope.t0_ns + scope.duration_ns;
   windows_.push_back(scope);
   for (const auto& target : targets_) {
-    if (in_scope(*target, scope)) target->open_window(scope.id, {scope.device}, scope.t0_ns, scope.t1_ns);
+    if (in_scope(*target, scope))
+      target->open_window(scope.id, {scope.device}, scope.t0_ns, scope.t1_ns, false);
   }
+  return scope.t0_ns;
 }
 
 void DrainThread::end_window(join::WindowId id, std::uint64_t t1_ns) {
@@ -103,19 +127,30 @@ void DrainThread::end_window(join::WindowId id, std::uint64_t t1_ns) {
   for (const auto& target : targets_) target->end_window(id, t1_ns);
 }
 
-join::Settlement DrainThread::settle(join::WindowId id) {
-  drain_all();
-  join::Settlement sum;
+DrainThread::Settled DrainThread::settle(join::WindowId id) {
+  const std::uint64_t deadline_ns = monotonic_ns() + kSettleTurnNs;
+  Settled settled;
+  for (const auto& target : targets_) {
+    // A pass that goes on saw less than what is there now: the one after it counts.
+    const std::uint64_t wanted = target->passes() + (target->reading() ? 2 : 1);
+    while (!target->ended() && target->passes() < wanted && monotonic_ns() < deadline_ns) {
+      (void)target->drain(deadline_ns);
+    }
+    settled.read_all &= target->ended() || target->passes() >= wanted;
+  }
+  beat_ns_.store(monotonic_ns(), std::memory_order_relaxed);
+  join::Settlement& sum = settled.open;
   for (const auto& target : targets_) {
     const auto one = target->settlement(id);
     sum.executions_without_launch += one.executions_without_launch;
     sum.executions_without_stack += one.executions_without_stack;
     if (!target->ended()) sum.launches_pending += one.launches_pending;
   }
-  return sum;
+  return settled;
 }
 
-std::vector<WindowPart> DrainThread::close_window(join::WindowId id, std::uint64_t t1_ns) {
+std::vector<WindowPart> DrainThread::close_window(join::WindowId id, std::uint64_t t1_ns, bool unsettled) {
+  if (unsettled) ++gone_.windows_unsettled;
   std::vector<WindowPart> parts;
   for (const auto& target : targets_) {
     if (auto part = target->close_window(id, t1_ns)) parts.push_back(std::move(*part));
@@ -134,24 +169,53 @@ void DrainThread::abandon_window(join::WindowId id) {
 void DrainThread::drop_unneeded() {
   std::erase_if(targets_, [this](const std::unique_ptr<DrainedTarget>& target) {
     if (target->needed()) return false;
-    add_to(gone_, *target);
+    add_to(gone_, *target, target->join_losses());  // nothing of it is pending any more
     modules_.forget(target->target());
     return true;
   });
 }
 
-void DrainThread::add_to(DrainTotals& totals, DrainedTarget& target) {
+void DrainThread::add_to(DrainTotals& totals, DrainedTarget& target, const JoinCounters& join) {
   add_words(totals.shim, target.shim_counters());
   totals.shim.launching_threads = totals.shim.sample_interval = totals.shim.last_tick_ns = 0;
-  add_words(totals.join, target.join_counters());
+  add_words(totals.join, join);
   add_words(totals.collect, target.collect_counts());
   totals.gpu_ns += target.gpu_ns();
+  totals.snapshots_dropped += target.snapshots_dropped();
+  totals.counters_implausible += target.counters_implausible();
 }
 
 DrainTotals DrainThread::totals() {
   DrainTotals sum = gone_;
-  for (const auto& target : targets_) add_to(sum, *target);
+  for (const auto& target : targets_) add_to(sum, *target, target->join_counters());
+  sum.clock_steps = clock_watch_.look();
+  sum.modules_evicted = modules_.counts().evicted;
   return sum;
+}
+
+DrainTotals DrainThread::losses() {
+  DrainTotals sum = gone_;
+  for (const auto& target : targets_) add_to(sum, *target, target->join_losses());
+  sum.clock_steps = clock_watch_.look();
+  sum.modules_evicted = modules_.counts().evicted;
+  return sum;
+}
+
+profile::AnomalyCounts anomaly_counts(const DrainTotals& totals) {
+  profile::AnomalyCounts counts;
+  counts.join = totals.join;
+  counts.shim = totals.shim;
+  counts.records_missing = totals.collect.records_missing;
+  counts.records_bad = totals.collect.events.malformed + totals.collect.stacks.malformed;
+  counts.records_skipped = totals.collect.events.unknown_records + totals.collect.stacks.unknown_records;
+  counts.ring_resets = totals.collect.ring_resets;
+  counts.module_slots_bad = totals.collect.bad_slots;
+  counts.counters_implausible = totals.counters_implausible;
+  counts.snapshots_dropped_sidecar = totals.snapshots_dropped;
+  counts.modules_evicted = totals.modules_evicted;
+  counts.clock_steps = totals.clock_steps;
+  counts.windows_unsettled = totals.windows_unsettled;
+  return counts;
 }
 
 }  // namespace pillion::pipeline

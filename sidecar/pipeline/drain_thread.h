@@ -10,8 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock_watch.h"
 #include "base/event_loop.h"
 #include "collect/module_store.h"
+#include "pipeline/anomaly_log.h"
 #include "pipeline/ask.h"
 #include "pipeline/drained_target.h"
 
@@ -22,7 +24,8 @@ struct WindowScope {
   join::WindowId id = 0;
   std::optional<std::uint32_t> pid;
   std::optional<std::uint32_t> device;
-  std::uint64_t t0_ns = 0;
+  std::uint64_t duration_ns = 0;
+  std::uint64_t t0_ns = 0;  // set when it opens
   std::uint64_t t1_ns = join::Joiner::kOpenEnd;
 };
 
@@ -32,7 +35,14 @@ struct DrainTotals {
   JoinCounters join;
   collect::CollectCounts collect;
   std::uint64_t gpu_ns = 0;
+  std::uint64_t snapshots_dropped = 0;  // the unwinder's queue was full
+  std::uint64_t counters_implausible = 0;
+  std::uint64_t windows_unsettled = 0;
+  std::uint64_t clock_steps = 0;
+  std::uint64_t modules_evicted = 0;
 };
+
+[[nodiscard]] profile::AnomalyCounts anomaly_counts(const DrainTotals& totals);
 
 // The thread that empties the rings of all targets and owns all that is joined from them. It never waits for
 // a workload, a file or the unwinder. Every method but the constructor, start(), stop(), loop() and beat_ns()
@@ -53,22 +63,30 @@ class DrainThread {
   void end(TargetId target, std::uint64_t generation, std::string why);
   void on_unwound(const UnwoundSnapshot& unwound);
 
-  void open_window(const WindowScope& scope);
+  // Begins the window now, and says when that was.
+  [[nodiscard]] std::uint64_t open_window(WindowScope scope);
   void end_window(join::WindowId id, std::uint64_t t1_ns);
-  // Drains once, then says what still stands between the window and its end, over all its targets.
-  [[nodiscard]] join::Settlement settle(join::WindowId id);
-  [[nodiscard]] std::vector<WindowPart> close_window(join::WindowId id, std::uint64_t t1_ns);
+  // Drains, then says what still stands between the window and its end, over all its targets.
+  struct Settled {
+    join::Settlement open;
+    bool read_all = true;  // what was in the rings when it was called has been read: else there was no time
+  };
+  [[nodiscard]] Settled settle(join::WindowId id);
+  [[nodiscard]] std::vector<WindowPart> close_window(join::WindowId id, std::uint64_t t1_ns, bool unsettled);
   void abandon_window(join::WindowId id);
   [[nodiscard]] std::size_t open_windows() const { return windows_.size(); }
 
   [[nodiscard]] DrainTotals totals();
   [[nodiscard]] const collect::ModuleStore& modules() const { return modules_; }
+  [[nodiscard]] ClockWatch& clock_watch() { return clock_watch_; }  // any thread
 
  private:
   void drain_all();
+  bool drain_until(std::uint64_t deadline_ns);  // whether more should follow
   void drop_unneeded();
   [[nodiscard]] bool in_scope(const DrainedTarget& target, const WindowScope& scope) const;
-  static void add_to(DrainTotals& totals, DrainedTarget& target);
+  static void add_to(DrainTotals& totals, DrainedTarget& target, const JoinCounters& join);
+  [[nodiscard]] DrainTotals losses();  // totals() without what is pending
 
   std::unique_ptr<EventLoop> loop_;
   const std::chrono::milliseconds drain_every_;
@@ -77,8 +95,11 @@ class DrainThread {
   collect::ModuleStore modules_;
   std::vector<std::unique_ptr<DrainedTarget>> targets_;
   std::vector<WindowScope> windows_;
-  DrainTotals gone_;      // of targets that were dropped
-  bool goes_on_ = false;  // another drain_all() is posted
+  DrainTotals gone_;  // of targets that were dropped
+  ClockWatch clock_watch_;
+  AnomalyLog anomaly_log_;
+  bool goes_on_ = false;     // another drain_all() is posted
+  std::size_t turn_of_ = 0;  // the target whose turn it is
   std::atomic<std::uint64_t> beat_ns_{0};
   std::thread thread_;  // last: it uses everything above
 };

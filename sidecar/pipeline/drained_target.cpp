@@ -37,9 +37,11 @@ DrainedTarget::DrainedTarget(ArmedTarget armed, collect::ModuleStore& modules, U
   joiner_.on_session(armed_.armed.armed_ns);
 }
 
-bool DrainedTarget::drain() {
-  joiner_.on_drain_cycle(monotonic_ns());
-  return collector_.drain(*this).again();
+bool DrainedTarget::drain(std::uint64_t deadline_ns) {
+  if (collector_.look()) joiner_.on_drain_cycle(monotonic_ns());
+  const auto outcome = collector_.deliver(*this, deadline_ns);
+  if (outcome.finished) ++passes_;
+  return outcome.again();
 }
 
 void DrainedTarget::on_execution(const RawExecution& execution) {
@@ -62,13 +64,14 @@ void DrainedTarget::on_unwound(const UnwoundSnapshot& unwound) {
 }
 
 void DrainedTarget::open_window(join::WindowId id, join::WindowFilter filter, std::uint64_t t0_ns,
-                                std::uint64_t t1_ns) {
-  drain();  // what is in the rings now is older than the window, so the totals below are its beginning
+                                std::uint64_t t1_ns, bool from_arming) {
   if (auto opened = joiner_.open_window(id, filter, t0_ns, t1_ns); !opened) {
     log_once(LogLevel::error, "open window", opened.error().message());
     return;
   }
-  at_open_[id] = totals();
+  Totals begin = from_arming ? Totals{} : totals();
+  begin.modules_evicted = modules_.counts().evicted;  // of all targets
+  at_open_[id] = begin;
 }
 
 Result<WindowPart> DrainedTarget::close_window(join::WindowId id, std::uint64_t t1_ns) {
@@ -90,7 +93,7 @@ void DrainedTarget::abandon_window(join::WindowId id) {
 }
 
 void DrainedTarget::end(std::string why) {
-  while (drain()) {
+  while (drain(collect::Collector::kNoDeadline)) {
   }
   ended_ = true;
   ended_why_ = std::move(why);
@@ -98,7 +101,7 @@ void DrainedTarget::end(std::string why) {
 
 DrainedTarget::Totals DrainedTarget::totals() {
   return {collector_.shim_counters().read(), collector_.counts(), snapshots_dropped_,
-          modules_.counts().evicted};
+          modules_.counts().evicted, collector_.counters_implausible()};
 }
 
 profile::TargetQuality DrainedTarget::quality_since(const Totals& begin) {
@@ -112,7 +115,10 @@ profile::TargetQuality DrainedTarget::quality_since(const Totals& begin) {
                             begin.collect.events.unknown_records - begin.collect.stacks.unknown_records;
   quality.records_bad = end.collect.events.malformed + end.collect.stacks.malformed -
                         begin.collect.events.malformed - begin.collect.stacks.malformed;
+  quality.records_missing = end.collect.records_missing - begin.collect.records_missing;
   quality.ring_resets = end.collect.ring_resets - begin.collect.ring_resets;
+  quality.module_slots_bad = end.collect.bad_slots - begin.collect.bad_slots;
+  quality.counters_implausible = end.counters_implausible - begin.counters_implausible;
   quality.snapshots_dropped_sidecar = end.snapshots_dropped - begin.snapshots_dropped;
   quality.modules_evicted = end.modules_evicted - begin.modules_evicted;
   quality.ended_early = ended_why_;

@@ -44,11 +44,17 @@ class DrainedTarget : private RecordSink {
  public:
   DrainedTarget(ArmedTarget armed, collect::ModuleStore& modules, UnwindThread& unwinder);
 
-  // Returns whether the next drain should follow at once.
-  bool drain();
+  // Until `deadline_ns`, or a ring longer. Returns whether the next drain should follow at once.
+  bool drain(std::uint64_t deadline_ns);
+  // Passes over all rings that were begun and finished so far.
+  [[nodiscard]] std::uint64_t passes() const { return passes_; }
+  [[nodiscard]] bool reading() const { return collector_.reading(); }  // in a pass
   void on_unwound(const UnwoundSnapshot& unwound);
 
-  void open_window(join::WindowId id, join::WindowFilter filter, std::uint64_t t0_ns, std::uint64_t t1_ns);
+  // `from_arming`: the window is older than this arming, and what it has counted so far belongs to it.
+  // Otherwise the caller has just drained.
+  void open_window(join::WindowId id, join::WindowFilter filter, std::uint64_t t0_ns, std::uint64_t t1_ns,
+                   bool from_arming);
   void end_window(join::WindowId id, std::uint64_t t1_ns) { joiner_.end_window(id, t1_ns); }
   [[nodiscard]] join::Settlement settlement(join::WindowId id) const { return joiner_.settlement(id); }
   [[nodiscard]] Result<WindowPart> close_window(join::WindowId id, std::uint64_t t1_ns);
@@ -63,8 +69,11 @@ class DrainedTarget : private RecordSink {
   [[nodiscard]] std::uint32_t pid() const { return armed_.pid; }
   [[nodiscard]] std::uint64_t generation() const { return armed_.armed.generation; }
   [[nodiscard]] JoinCounters join_counters() const { return joiner_.counters(); }
+  [[nodiscard]] const JoinCounters& join_losses() const { return joiner_.losses(); }
   [[nodiscard]] const pillion_counters& shim_counters() { return collector_.shim_counters().read(); }
   [[nodiscard]] const collect::CollectCounts& collect_counts() const { return collector_.counts(); }
+  [[nodiscard]] std::uint64_t counters_implausible() const { return collector_.counters_implausible(); }
+  [[nodiscard]] std::uint64_t snapshots_dropped() const { return snapshots_dropped_; }
   [[nodiscard]] std::uint64_t gpu_ns() const { return gpu_ns_; }
 
  private:
@@ -74,6 +83,7 @@ class DrainedTarget : private RecordSink {
     collect::CollectCounts collect;
     std::uint64_t snapshots_dropped = 0;
     std::uint64_t modules_evicted = 0;
+    std::uint64_t counters_implausible = 0;
   };
   [[nodiscard]] Totals totals();
   [[nodiscard]] profile::TargetQuality quality_since(const Totals& begin);
@@ -94,6 +104,7 @@ class DrainedTarget : private RecordSink {
   join::Joiner joiner_;
   std::shared_ptr<StackTable> stacks_ = std::make_shared<StackTable>();
   std::map<join::WindowId, Totals> at_open_;
+  std::uint64_t passes_ = 0;
   std::uint64_t snapshots_dropped_ = 0;
   std::uint64_t gpu_ns_ = 0;
   std::string ended_why_;

@@ -5,6 +5,7 @@
 #include "abi/pillion_abi.h"
 #include "base/clock.h"
 #include "pipeline/pipeline.h"
+#include "profile/anomalies.h"
 
 namespace pillion::pipeline {
 namespace {
@@ -44,7 +45,24 @@ http::MetricsSnapshot::ByReason dropped(const pillion_counters& shim, const coll
           {"snapshot_full", shim.snapshots_dropped_full},
           {"cupti", shim.cupti_dropped},
           {"unknown", shim.records_unknown + collect.events.unknown_records + collect.stacks.unknown_records},
-          {"malformed", collect.events.malformed + collect.stacks.malformed}};
+          {"malformed", collect.events.malformed + collect.stacks.malformed},
+          {"missing", collect.records_missing}};
+}
+
+// All kinds, so that a counter is there before it counts.
+http::MetricsSnapshot::ByReason anomalies(const DrainTotals& totals) {
+  const auto counts = anomaly_counts(totals);
+  http::MetricsSnapshot::ByReason by_kind;
+  for (const auto& kind : profile::anomaly_kinds()) by_kind[kind.kind] = kind.total(counts);
+  return by_kind;
+}
+
+nlohmann::json anomalies_json(const DrainTotals& totals) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const auto& anomaly : profile::anomalies_of(anomaly_counts(totals))) {
+    out.push_back({{"kind", anomaly.kind}, {"total", anomaly.total}, {"meaning", anomaly.meaning}});
+  }
+  return out;
 }
 
 }  // namespace
@@ -81,6 +99,7 @@ nlohmann::json Pipeline::status() {
           {"windows_taken", windows_taken_.load()},
           {"ring_bytes", attach.ring_bytes},
           {"modules", modules},
+          {"anomalies", anomalies_json(totals)},
           {"totals",
            {{"launches", totals.join.launches},
             {"executions", totals.join.executions},
@@ -128,6 +147,8 @@ http::MetricsSnapshot Pipeline::metrics() {
   for (std::size_t i = 0; i < unwound.endings.size(); ++i) snapshot.stacks[kEndings[i]] = unwound.endings[i];
   snapshot.unwind_rows_cached = unwound.rows_computed - unwound.rows_evicted;
   snapshot.modules_evicted = modules.evicted;
+  snapshot.clock_steps = totals.clock_steps;
+  snapshot.anomalies = anomalies(totals);
   snapshot.gpu_seconds = static_cast<double>(totals.gpu_ns) * 1e-9;
   snapshot.shim_seconds = static_cast<double>(totals.shim.handler_ns) * 1e-9;
   return snapshot;

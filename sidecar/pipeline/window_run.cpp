@@ -20,7 +20,7 @@ constexpr milliseconds kLook{100};  // between looks at what rings no bell
 // in a buffer that CUPTI has not given back come with one of the flushes; a kernel that runs on belongs to a
 // later window.
 constexpr milliseconds kGrace{400};
-constexpr milliseconds kStackGrace{1'500};  // for snapshots that are being unwound
+constexpr milliseconds kStackGrace{1'000};  // for snapshots that are being unwound; nothing waits longer
 constexpr milliseconds kBetweenFlushes{40};
 constexpr milliseconds kFlushDeadline{500};
 // So few launches may all be still running, or be captured into a graph.
@@ -67,16 +67,10 @@ http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::Serv
     end_window();
     return tl::make_unexpected(refusal(armed));
   }
-  t0_ns_ = monotonic_ns();
-  wall_t0_ns_ = wall_ns();
-  const auto planned =
-      t0_ns_ + static_cast<std::uint64_t>(std::chrono::nanoseconds(request_.duration).count());
-  const WindowScope scope{id_, request_.pid, request_.device, t0_ns_, planned};
-  (void)ask(stages_.drain.loop(), [&drain = stages_.drain, scope] {
-    drain.open_window(scope);
-    return true;
-  });
-  t1_ns_ = planned;
+  if (const auto error = open()) {
+    end_window();
+    return tl::make_unexpected(*error);
+  }
   wait_for_end(stop);
   settle();
   const auto last = arming();
@@ -94,8 +88,27 @@ void WindowRun::wait_for_arming(const std::stop_token& stop) {
   }
 }
 
+// The drain thread says when the window began: what it had drained by then is not in it.
+std::optional<http::ServiceError> WindowRun::open() {
+  clock_steps_ = stages_.drain.clock_watch().look();
+  const auto duration_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(request_.duration).count());
+  const WindowScope scope{id_, request_.pid, request_.device, duration_ns, 0, 0};
+  const auto t0_ns =
+      ask(stages_.drain.loop(), [&drain = stages_.drain, scope] { return drain.open_window(scope); });
+  if (!t0_ns) {
+    // It may still run: then nobody closes what it opens but this.
+    (void)stages_.drain.loop().post([&drain = stages_.drain, id = id_] { drain.abandon_window(id); });
+    return http::ServiceError{
+        http::ErrorCode::stopping, "the drain thread does not answer, or pillion is ending", {}};
+  }
+  t0_ns_ = *t0_ns;
+  t1_ns_ = t0_ns_ + duration_ns;
+  wall_t0_ns_ = wall_ns() - static_cast<std::int64_t>(monotonic_ns() - t0_ns_);
+  return std::nullopt;
+}
+
 void WindowRun::wait_for_end(const std::stop_token& stop) {
-  const auto deadline = steady_clock::now() + request_.duration;
+  const steady_clock::time_point deadline{std::chrono::nanoseconds(t1_ns_)};  // it is CLOCK_MONOTONIC
   while (!stop.stop_requested() && steady_clock::now() < deadline) {
     const auto heard = stages_.bell.rings();
     if (request_.end_with_targets && arming().selected == 0) break;
@@ -122,15 +135,20 @@ void WindowRun::flush_once(milliseconds deadline) {
 
 void WindowRun::settle() {
   const auto begin = steady_clock::now();
+  const auto waited = [begin] {
+    return std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin);
+  };
   for (;;) {
-    flush_once(kFlushDeadline);
-    const auto open =
-        ask(stages_.drain.loop(), [&drain = stages_.drain, id = id_] { return drain.settle(id); });
-    if (!open) return;
-    const auto waited = steady_clock::now() - begin;
-    const bool pending = open->launches_pending != 0 && waited < kGrace;
-    const bool unsettled = !open->executions_settled() && waited < kStackGrace;
-    if (!pending && !unsettled) return;
+    flush_once(std::clamp(kStackGrace - waited(), kBetweenFlushes, kFlushDeadline));
+    const auto open = ask(
+        stages_.drain.loop(), [&drain = stages_.drain, id = id_] { return drain.settle(id); },
+        std::max(kStackGrace - waited(), kFlushDeadline));
+    const bool pending = open && open->open.launches_pending != 0 && waited() < kGrace;
+    const bool unsettled = !open || !open->read_all || !open->open.executions_settled();
+    if (!pending && (!unsettled || waited() >= kStackGrace)) {
+      unsettled_ = unsettled;
+      return;
+    }
     stages_.bell.wait_until(stages_.bell.rings(), steady_clock::now() + kBetweenFlushes, {});
   }
 }
@@ -172,8 +190,10 @@ std::optional<http::ServiceError> WindowRun::unknown_device(const std::vector<Wi
 }
 
 http::ServiceResult WindowRun::answer(const WindowArming& arming) {
-  auto parts = ask(stages_.drain.loop(),
-                   [&drain = stages_.drain, id = id_, t1 = t1_ns_] { return drain.close_window(id, t1); });
+  auto parts =
+      ask(stages_.drain.loop(), [&drain = stages_.drain, id = id_, t1 = t1_ns_, unsettled = unsettled_] {
+        return drain.close_window(id, t1, unsettled);
+      });
   if (!parts)
     return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
   std::uint64_t launches = 0;
@@ -203,9 +223,9 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   request.parts = std::move(*parts);
   request.refused = arming.refused;
   request.skipped = arming.skipped;
-  const auto drift = (wall_ns() - wall_t0_ns_) - static_cast<std::int64_t>(monotonic_ns() - t0_ns_);
   request.cut_short = cut_short_;
-  request.clock_stepped = drift > 100'000'000 || drift < -100'000'000;
+  request.unsettled = unsettled_;
+  request.clock_steps = stages_.drain.clock_watch().look() - clock_steps_;
   auto body = stages_.build.render(std::move(request));
   if (!body) {
     return tl::make_unexpected(http::ServiceError{http::ErrorCode::internal, body.error().message(), {}});

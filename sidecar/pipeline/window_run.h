@@ -41,6 +41,7 @@ class WindowRun {
   void wait_for_end(const std::stop_token& stop);
   void settle();
   void flush_once(std::chrono::milliseconds deadline);
+  [[nodiscard]] std::optional<http::ServiceError> open();
   [[nodiscard]] http::ServiceResult answer(const WindowArming& arming);
   [[nodiscard]] std::optional<http::ServiceError> unknown_device(const std::vector<WindowPart>& parts) const;
   [[nodiscard]] http::ServiceError refusal(const WindowArming& arming) const;
@@ -51,7 +52,9 @@ class WindowRun {
   std::uint64_t t0_ns_ = 0;
   std::uint64_t t1_ns_ = 0;
   std::int64_t wall_t0_ns_ = 0;
+  std::uint64_t clock_steps_ = 0;  // seen before the window
   bool cut_short_ = false;
+  bool unsettled_ = false;
 };
 
 }  // namespace pillion::pipeline

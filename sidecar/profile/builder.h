@@ -21,9 +21,12 @@ struct TargetQuality {
   std::uint32_t driver_version = 0;  // cuDriverGetVersion
   std::uint32_t cupti_version = 0;   // cuptiGetVersion
   std::string cupti_path;
-  std::uint64_t records_skipped = 0;            // types or sizes that the sidecar does not know
-  std::uint64_t records_bad = 0;                // failed a bound check
-  std::uint64_t ring_resets = 0;                // by the sidecar
+  std::uint64_t records_skipped = 0;  // types or sizes that the sidecar does not know
+  std::uint64_t records_bad = 0;      // failed a bound check
+  std::uint64_t ring_resets = 0;      // by the sidecar
+  std::uint64_t records_missing = 0;  // gaps in the rings' record numbers
+  std::uint64_t module_slots_bad = 0;
+  std::uint64_t counters_implausible = 0;
   std::uint64_t snapshots_dropped_sidecar = 0;  // unwinder's queue full
   std::uint64_t modules_with_line_info = 0;
   std::uint64_t modules_evicted = 0;
@@ -46,9 +49,10 @@ struct TargetInput {
 struct WindowQuality {
   std::uint64_t clock_steps = 0;  // CLOCK_REALTIME jumped against CLOCK_MONOTONIC
   std::uint64_t subscriber_conflicts =
-      0;                              // targets refused because another CUPTI client holds the subscriber
-  std::uint64_t other_sessions = 0;   // shims held by another sidecar
-  std::uint64_t targets_skipped = 0;  // past -max-sessions
+      0;                                // targets refused because another CUPTI client holds the subscriber
+  std::uint64_t other_sessions = 0;     // shims held by another sidecar
+  std::uint64_t targets_skipped = 0;    // past -max-sessions
+  std::uint64_t windows_unsettled = 0;  // 1: answered before all of its records had come
 };
 
 struct BuildInput {

@@ -104,9 +104,10 @@ struct QualityEntry {
 };
 
 struct Anomaly {
-  std::string kind;
-  std::uint64_t count = 0;
-  std::string text;
+  std::string kind;  // of a bounded set
+  std::uint64_t total = 0;
+  std::string meaning;  // in plain words, the same for each of its kind
+  std::string detail;   // this one's own, may be empty
 };
 
 struct Profile {

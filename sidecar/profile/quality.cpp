@@ -2,9 +2,13 @@
 #include "profile/quality.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "profile/anomalies.h"
 #include "profile/stack_builder.h"
 #include "profile/text.h"
 
@@ -57,14 +61,6 @@ class Writer {
   }
   void ratio(const char* name, double number) { profile_.quality.push_back({name, number}); }
   void text(const char* name, std::string words) { profile_.quality.push_back({name, std::move(words)}); }
-
-  template <typename Field>
-  void anomaly(const char* kind, Field field, const char* words) {
-    if (const std::uint64_t total = sum(input_, field)) profile_.anomalies.push_back({kind, total, words});
-  }
-  void anomaly_of(const char* kind, std::uint64_t total, const char* words) {
-    if (total != 0) profile_.anomalies.push_back({kind, total, words});
-  }
 
  private:
   const BuildInput& input_;
@@ -122,6 +118,7 @@ void shim_counters(Writer& out) {
   out.count("records_unknown_to_shim", &C::records_unknown);
   out.count("records_skipped", &TargetQuality::records_skipped);
   out.count("records_bad", &TargetQuality::records_bad);
+  out.count("records_missing", &TargetQuality::records_missing);
   out.count("ring_resets_shim", &C::ring_resets);
   out.count("ring_resets_sidecar", &TargetQuality::ring_resets);
   out.count("foreign_buffers", &C::foreign_buffers);
@@ -155,34 +152,49 @@ void shim_cost(Writer& out, const BuildInput& input) {
            }));
 }
 
-void anomalies(Writer& out, const BuildInput& input, std::uint64_t merged_stacks) {
-  using J = JoinCounters;
-  using C = pillion_counters;
-  if (sum(input, &J::launches) > sum(input, &J::launches_failed) && sum(input, &J::executions) == 0 &&
-      sum(input, &C::executions) == 0) {  // not even of a device that was not asked for
-    out.anomaly("no_gpu_records", &J::launches, "launches were seen but not one GPU record");
-  }
-  out.anomaly_of("launches_dropped",
-                 sum(input, &C::launches_dropped_busy) + sum(input, &C::launches_dropped_full),
-                 "launch records lost in the rings: their executions stand under [launch record lost]");
-  out.anomaly_of("executions_dropped",
-                 sum(input, &C::executions_dropped_busy) + sum(input, &C::executions_dropped_full) +
-                     sum(input, &C::cupti_dropped),
-                 "GPU records lost: GPU time is missing");
-  out.anomaly("launches_evicted", &J::evicted_unjoined, "launches left a full table before they ran");
-  out.anomaly_of("invalid_stamps",
-                 sum(input, &J::invalid_zero) + sum(input, &J::invalid_reversed) +
-                     sum(input, &J::invalid_before_launch) + sum(input, &J::invalid_outside_session),
-                 "GPU records with impossible times: counted as launches, their time left out");
-  out.anomaly("cells_merged", &J::cells_merged,
-              "more distinct samples than a window holds: merged into [other]");
-  out.anomaly("records_bad", &TargetQuality::records_bad, "malformed records in the rings");
-  out.anomaly_of("stacks_merged", merged_stacks,
-                 "more distinct stacks than a profile shows: merged into [other]");
+// Adds up two structs that are nothing but counters.
+template <typename Counters>
+void add(Counters& sum, const Counters& more) {
+  static_assert(sizeof(Counters) % sizeof(std::uint64_t) == 0);
+  using Words = std::array<std::uint64_t, sizeof(Counters) / sizeof(std::uint64_t)>;
+  auto words = std::bit_cast<Words>(sum);
+  const auto added = std::bit_cast<Words>(more);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] += added[i];
+  sum = std::bit_cast<Counters>(words);
+}
+
+AnomalyCounts counts_of(const BuildInput& input, std::uint64_t merged_stacks) {
+  AnomalyCounts counts;
   for (const TargetInput& target : input.targets) {
-    if (!target.quality.ended_early.empty()) {
-      out.anomaly_of("ended_early", 1, target.quality.ended_early.c_str());
-    }
+    if (target.data != nullptr) add(counts.join, target.data->counters);
+    add(counts.shim, target.quality.counters);
+  }
+  counts.records_missing = sum(input, &TargetQuality::records_missing);
+  counts.records_bad = sum(input, &TargetQuality::records_bad);
+  counts.records_skipped = sum(input, &TargetQuality::records_skipped);
+  counts.ring_resets = sum(input, &TargetQuality::ring_resets);
+  counts.module_slots_bad = sum(input, &TargetQuality::module_slots_bad);
+  counts.counters_implausible = sum(input, &TargetQuality::counters_implausible);
+  counts.snapshots_dropped_sidecar = sum(input, &TargetQuality::snapshots_dropped_sidecar);
+  counts.modules_evicted = sum(input, &TargetQuality::modules_evicted);
+  counts.clock_steps = input.quality.clock_steps;
+  counts.windows_unsettled = input.quality.windows_unsettled;
+  counts.stacks_merged = merged_stacks;
+  return counts;
+}
+
+// What is no counter: it is true of the window or of one of its processes.
+void conditions(const BuildInput& input, Profile& profile) {
+  const std::uint64_t launches = sum(input, &JoinCounters::launches);
+  if (launches > sum(input, &JoinCounters::launches_failed) && sum(input, &JoinCounters::executions) == 0 &&
+      sum(input, &pillion_counters::executions) == 0) {  // not even of a device that was not asked for
+    profile.anomalies.push_back(
+        {"no_gpu_records", launches, "launches were seen but not one GPU record", {}});
+  }
+  for (const TargetInput& target : input.targets) {
+    if (target.quality.ended_early.empty()) continue;
+    profile.anomalies.push_back({"ended_early", 1, "a process was not recorded until the window's end",
+                                 clean_text(target.quality.ended_early, 512)});
   }
 }
 
@@ -208,6 +220,7 @@ void describe_quality(const BuildInput& input, std::uint64_t distinct_stacks, st
   shim_counters(out);
   shim_cost(out, input);
   out.value("clock_steps", input.quality.clock_steps);
+  out.value("windows_unsettled", input.quality.windows_unsettled);
   out.value("subscriber_conflicts", input.quality.subscriber_conflicts);
   out.value("other_sessions", input.quality.other_sessions);
   out.text("cupti_version",
@@ -215,7 +228,10 @@ void describe_quality(const BuildInput& input, std::uint64_t distinct_stacks, st
   out.text("driver_version",
            each(input, [](const auto& t) { return std::to_string(t.quality.driver_version); }));
   out.text("cupti_path", each(input, [](const auto& t) { return t.quality.cupti_path; }));
-  anomalies(out, input, merged_stacks);
+  conditions(input, profile);
+  for (Anomaly& anomaly : anomalies_of(counts_of(input, merged_stacks))) {
+    profile.anomalies.push_back(std::move(anomaly));
+  }
 }
 
 }  // namespace pillion::profile

@@ -6,6 +6,7 @@ import threading
 import time
 
 from harness import Bench, ProfileTest, Window, main, total, wait_until, whole_run
+from losses import anomalies, details
 from shim_side import CallLog, shim_asleep
 
 # SIMGPU_CUPTI_VERSION (cuptiGetVersion) of the toolkits.
@@ -106,7 +107,7 @@ class FaultTest(ProfileTest):
         self.assertGreater(quality["executions"], 0)
         self.assertEqual((quality["records_bad"], quality["ring_resets_sidecar"], quality["records_skipped"]), (0, 0, 0))
         self.assertEqual(total(profile, "launches"), quality["executions"])
-        self.assertIn("ended_early", [anomaly["kind"] for anomaly in profile["anomalies"]])
+        self.assertIn("ended_early", anomalies(profile))
 
     def test_workload_killed(self):
         workload = self.stepped()
@@ -119,8 +120,8 @@ class FaultTest(ProfileTest):
         quality = profile["quality"]
         self.assertEqual((quality["launches"], quality["executions"], quality["joined"]), (500, 500, 500))
         self.assert_all_rooted(profile)
-        said = [anomaly["text"] for anomaly in profile["anomalies"] if anomaly["kind"] == "ended_early"]
-        self.assertEqual(len(said), 1, profile["anomalies"])
+        said = details(profile, "ended_early")
+        self.assertEqual(len(said), 1, anomalies(profile))
         self.assertIn("the process ended", said[0])
         self.assertIsNone(sidecar.process_state(workload.pid))
 
@@ -137,7 +138,7 @@ class FaultTest(ProfileTest):
         self.assertEqual(quality["executions"] + lost_executions + quality["dropped_by_cupti"],
                          truth["simgpu"]["executions"])
         self.assertEqual(sum(row["launches"] for row in profile["kernels"]), quality["executions"])
-        said = {anomaly["kind"]: anomaly["count"] for anomaly in profile["anomalies"]}
+        said = anomalies(profile)
         self.assertEqual(said["launches_dropped"], lost_launches)
         self.assertEqual(said["executions_dropped"], lost_executions)
 
@@ -166,8 +167,8 @@ class FaultTest(ProfileTest):
         self.assertEqual(profile["quality"]["launches"], 300 + 70)
         self.assertEqual(profile["quality"]["joined"], 300 + 70)
         self.assertEqual(total(profile, "launches"), 300 + 70)
-        said = [anomaly["text"] for anomaly in profile["anomalies"] if anomaly["kind"] == "ended_early"]
-        self.assertTrue(any("lease" in text for text in said), profile["anomalies"])
+        said = details(profile, "ended_early")
+        self.assertTrue(any("lease" in text for text in said), anomalies(profile))
         self.exact_window(sidecar, workload, 200)
         self.check_unharmed(workload)
 

@@ -20,6 +20,7 @@ using namespace pillion::cupti;
 namespace {
 
 const auto g_first_correlation = static_cast<std::uint32_t>(knob("SIMGPU_CORRELATION_START", 1));
+const auto g_correlation_step = static_cast<std::uint32_t>(knob("SIMGPU_CORRELATION_STEP", 1));
 std::atomic<std::uint32_t> g_next_correlation{g_first_correlation};
 std::atomic<std::uint64_t> g_kinds{0};  // bit per CUpti_ActivityKind
 std::atomic<bool> g_crash_at_launch{false};
@@ -32,8 +33,8 @@ bool is_graph_launch(const simgpu_call& call) { return call.cbid == 514 || call.
 
 // 0 is never an id: it is what records without a launch carry.
 std::uint32_t next_correlation() {
-  std::uint32_t id = g_next_correlation.fetch_add(1, std::memory_order_relaxed);
-  if (id == 0) id = g_next_correlation.fetch_add(1, std::memory_order_relaxed);
+  std::uint32_t id = g_next_correlation.fetch_add(g_correlation_step, std::memory_order_relaxed);
+  if (id == 0) id = g_next_correlation.fetch_add(g_correlation_step, std::memory_order_relaxed);
   return id;
 }
 

@@ -95,7 +95,8 @@ TEST_CASE("every record type arrives field by field") {
 
   KeepingSink sink;
   ParseCounts counts;
-  parse_records(batch, sink, counts);
+  SequenceCheck sequence;
+  parse_records(batch, sink, counts, sequence);
   CHECK(counts.records == 10);
   CHECK(counts.unknown_records == 0);
   CHECK(counts.malformed == 0);
@@ -146,7 +147,8 @@ TEST_CASE("unknown types and larger records of a newer minor are stepped over") 
   append(batch, launch_record(7));
   KeepingSink sink;
   ParseCounts counts;
-  parse_records(batch, sink, counts);
+  SequenceCheck sequence;
+  parse_records(batch, sink, counts, sequence);
   CHECK(counts.unknown_records == 2);
   CHECK(counts.records == 2);
   REQUIRE(sink.launches.size() == 2);
@@ -165,7 +167,8 @@ TEST_CASE("an impossible size ends the batch and is counted") {
     append(batch, launch_record(3));
     KeepingSink sink;
     ParseCounts counts;
-    parse_records(batch, sink, counts);
+    SequenceCheck sequence;
+    parse_records(batch, sink, counts, sequence);
     CHECK(sink.launches.size() == 1);
     CHECK(counts.malformed == 1);
     CHECK(counts.malformed_bytes == 2 * sizeof(pillion_launch));
@@ -176,7 +179,8 @@ TEST_CASE("a batch that ends inside a header") {
   std::vector<std::byte> batch(4);
   KeepingSink sink;
   ParseCounts counts;
-  parse_records(batch, sink, counts);
+  SequenceCheck sequence;
+  parse_records(batch, sink, counts, sequence);
   CHECK(counts.malformed == 1);
 }
 
@@ -184,6 +188,7 @@ TEST_CASE("lengths inside a record may not reach past it") {
   std::vector<std::byte> batch;
   KeepingSink sink;
   ParseCounts counts;
+  SequenceCheck sequence;
   SECTION("name") {
     auto name = make_record<pillion_name>(PILLION_RECORD_NAME);
     name.length = 9;
@@ -194,7 +199,7 @@ TEST_CASE("lengths inside a record may not reach past it") {
     snapshot.stack_bytes = 0xffffffff;
     append(batch, with_tail(snapshot, bytes_of("12345678")));
   }
-  parse_records(batch, sink, counts);
+  parse_records(batch, sink, counts, sequence);
   CHECK(counts.malformed == 1);
   CHECK(counts.records == 0);
 }
@@ -208,7 +213,8 @@ TEST_CASE("stacks and names past their caps are cut and say so") {
   append(batch, with_tail(name, std::vector<std::byte>(kNameBytesMax + 1)));
   KeepingSink sink;
   ParseCounts counts;
-  parse_records(batch, sink, counts);
+  SequenceCheck sequence;
+  parse_records(batch, sink, counts, sequence);
   REQUIRE(sink.snapshots.size() == 2);
   CHECK_FALSE(sink.snapshots[0].truncated);
   CHECK(sink.snapshots[1].truncated);

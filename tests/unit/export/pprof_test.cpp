@@ -116,7 +116,7 @@ TEST_CASE("go tool pprof -comments carries the quality block") {
   const std::string comments = go_pprof("-comments", e.make());
   CHECK(comments.find("executions=27") != std::string::npos);
   CHECK(comments.find("launched_before_session=2") != std::string::npos);
-  CHECK(comments.find("anomaly=invalid_stamps 1 ") != std::string::npos);
+  CHECK(comments.find("anomaly=invalid_stamps_zero 1 ") != std::string::npos);
 }
 
 TEST_CASE("go tool pprof -traces prints whole stacks") {

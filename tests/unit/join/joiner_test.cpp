@@ -151,10 +151,13 @@ TEST_CASE("impossible stamps count as launches and carry no time") {
       Case{launched + 10, launched + 9, &JoinCounters::invalid_reversed},
       Case{launched - 100'000'000, launched + 10, &JoinCounters::invalid_before_launch},
       Case{launched, launched + 100'000 * kSecond, &JoinCounters::invalid_outside_session},
+      Case{launched + 3 * kSecond, launched + 3 * kSecond + 5, &JoinCounters::invalid_outside_session},
       Case{kSecond, 2 * kSecond, &JoinCounters::invalid_outside_session},
       Case{~0ull - 5, ~0ull, &JoinCounters::invalid_outside_session});
   Session s;
   open(s);
+  s.now = launched + kSecond;
+  s.drains(1);
   s.joiner.on_launch(launch(5, launched));
   s.joiner.on_execution(kernel(5, c.start, c.end));
   const WindowData data = close(s);
@@ -165,6 +168,8 @@ TEST_CASE("impossible stamps count as launches and carry no time") {
 TEST_CASE("a start just before its launch call is the clocks' error, not the record's") {
   Session s;
   open(s);
+  s.now = kArmed + kSecond;
+  s.drains(1);
   s.joiner.on_launch(launch(5, kArmed + kSecond));
   s.joiner.on_execution(kernel(5, kArmed + kSecond - 1'000'000, kArmed + kSecond + 500));
   CHECK(totals(close(s)) == Totals{1, 1'000'500, 0, 0});

@@ -114,7 +114,8 @@ TEST_CASE("what is not our protocol is told so and hung up on; the next one is s
   renew.header.major = 7;
   const auto version = refusal_of(host, &renew, sizeof renew);
   CHECK(version.reason == PILLION_REFUSAL_VERSION);
-  CHECK(std::string(version.text) == "the sidecar speaks version 7.0 of the wire, the shim 1.0");
+  CHECK(std::string(version.text) ==
+        "the sidecar speaks version 7.0 of the wire, the shim 1." + std::to_string(PILLION_ABI_MINOR));
   std::vector<std::uint8_t> huge(200'000, 7);  // larger than any packet: cut by the receiver
   CHECK(refusal_of(host, huge.data(), huge.size()).reason == PILLION_REFUSAL_BAD_MESSAGE);
   Peer peer(host.socket_path());

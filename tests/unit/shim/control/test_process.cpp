@@ -126,7 +126,7 @@ TEST_CASE("messages are judged by their header and the least size of their type"
   arm.header.major = 2;
   CHECK(verdict(sizeof arm) == Verdict::version);
   CHECK(std::string(problem).find("2.9") != std::string::npos);
-  CHECK(std::string(problem).find("1.0") != std::string::npos);
+  CHECK(std::string(problem).find("1." + std::to_string(PILLION_ABI_MINOR)) != std::string::npos);
   arm.header.magic = 0;
   CHECK(verdict(sizeof arm) == Verdict::garbage);
 }

@@ -57,13 +57,37 @@ TEST_CASE("records come out as they went in, also where they wrap") {
   rings->open(region.base(), region.header());
   // 48 does not divide 4096: every 85th record or so wraps.
   for (std::uint32_t i = 1; i <= 10'000; ++i) {
-    const pillion_launch one = launch(7, i);
+    pillion_launch one = launch(7, i);
     REQUIRE(rings->push(7, &one, sizeof one) == PushResult::ok);
+    one.header.sequence = static_cast<std::uint16_t>(i);
     const auto out = region.drain(0);
     REQUIRE(out.size() == 1);
     REQUIRE(std::memcmp(out[0].data(), &one, sizeof one) == 0);
   }
   CHECK(rings->close(0));
+}
+
+TEST_CASE("each ring numbers its own records from 1, and leaves 0 out when the numbers go round") {
+  SharedRegion region({.ring_count = 2, .ring_bytes = 4096});
+  const auto rings = make_rings();
+  for (int session = 0; session < 2; ++session) {
+    rings->open(region.base(), region.header());
+    std::uint32_t expected[2] = {1, 1};
+    for (std::uint32_t i = 0; i < 2 * 0x1'0000 + 10; ++i) {
+      const pillion_launch one = launch(i % 7 + 1, i);
+      REQUIRE(rings->push(one.tid, &one, sizeof one) == PushResult::ok);
+      for (std::uint32_t ring = 0; ring < 2; ++ring) {
+        for (const auto& record : region.drain(ring)) {
+          if (as_launch(record).header.sequence != expected[ring]) FAIL(i << ": ring " << ring);
+          expected[ring] = expected[ring] == 0xffff ? 1 : expected[ring] + 1;
+        }
+      }
+    }
+    CHECK(expected[0] + expected[1] > 2);
+    REQUIRE(rings->close(0));
+    region.ring(0) = {};
+    region.ring(1) = {};
+  }
 }
 
 TEST_CASE("a full ring set says full, and takes records again once the reader has read") {
@@ -90,6 +114,7 @@ TEST_CASE("a reservation spans the wrap, publishes what is used, or nothing") {
   SharedRegion region({.kind = PILLION_REGION_STACKS, .ring_count = 1, .ring_bytes = 4096});
   const auto rings = make_rings();
   rings->open(region.base(), region.header());
+  std::uint16_t published = 0;
   for (std::uint32_t i = 0; i < 100; ++i) {
     Reservation room;
     REQUIRE(rings->reserve(5, 1600, &room) == PushResult::ok);
@@ -114,6 +139,8 @@ TEST_CASE("a reservation spans the wrap, publishes what is used, or nothing") {
     rings->commit(room, used);
     const auto out = region.drain(0);
     REQUIRE(out.size() == 1);
+    const pillion_record_header numbered{PILLION_RECORD_SNAPSHOT, ++published, used};
+    std::memcpy(bytes.data(), &numbered, sizeof numbered);
     CHECK(std::memcmp(out[0].data(), bytes.data(), used) == 0);
   }
   CHECK(rings->close(0));
