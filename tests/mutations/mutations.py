@@ -35,6 +35,12 @@ HANDSHAKE = [
              "         list_holds(lists.gids, peer.gid);",
              "  return true || own_uid == 0 || list_holds(lists.uids, peer.uid);",
              control("who may connect")),
+    Mutation("access-gate-sidecar", "a shim of another uid is refused by the sidecar", "sidecar/session/session.cpp",
+             "  if (peer_.uid != options_.own_uid &&", "  if (false && peer_.uid != options_.own_uid &&",
+             session("a shim of another uid is named; with its uid allowed it attaches")),
+    Mutation("other-major", "a shim that speaks another major is refused", "shim/control_messages.cpp",
+             "  if (header.major != PILLION_ABI_MAJOR) {", "  if (false) {",
+             control("what is not our protocol is told so and hung up on; the next one is served")),
     Mutation("seals-not-checked", "a region that its maker could cut short is refused", "shim/region.cpp",
              "  if ((seals & kNeeded) != kNeeded)", "  if ((seals & kNeeded) < 0)",
              control("a region is refused by what is wrong with it")),
@@ -97,17 +103,41 @@ RACES = [
              control("armed, exit flushes, tells the sidecar, keeps its status, while threads go on launching")),
 ]
 
+# Which detach the program survives (shim/detach.h); in the last row here the double dies of the wrong one.
+FINALIZE = [
+    Mutation("finalize-several", "two threads that replay graphs: never finalised", "shim/graph_threads.cpp",
+             "  if (recent > 1) return {GraphUse::several, 0};", "  if (recent > 1000) return {GraphUse::several, 0};",
+             capture("two graph threads: disabled and unsubscribed, never finalised")),
+    Mutation("finalize-on-any-thread", "only the thread that replays graphs finalises", "shim/detach.cpp",
+             "  if (only != 0 && only != own_tid()) return;\n", "  (void)only;\n",
+             capture("when the graph thread makes no call, other threads' exits do not finalise")),
+    Mutation("disable-first", "kinds stay enabled until finalize", "shim/detach.cpp", "  g_subject = subject;\n",
+             "  g_subject = subject;\n  for (std::uint32_t at = 0; at < subject.kind_count; ++at)\n"
+             "    (void)subject.api->activity_disable(subject.kinds[at]);\n",
+             capture("without graphs any thread's API exit finalises, with the kinds still enabled")),
+    Mutation("finalize-old-cupti", "a CUPTI older than 12.6 is not finalised after graphs", "shim/detach.cpp",
+             "graphs.kind != GraphUse::none && subject.api->version < kGraphSafeVersion",
+             "graphs.kind == GraphUse::several && subject.api->version < kGraphSafeVersion",
+             capture("an old library with graphs is never finalised")),
+    Mutation("finalize-kills", "the choice, seen by a program that dies of the wrong one", "shim/graph_threads.cpp",
+             "  if (recent > 1) return {GraphUse::several, 0};", "  if (recent > 1000) return {GraphUse::several, 0};",
+             IntegrationTest("test_faults.py", "FaultTest.test_sidecars_killed_under_load")),
+]
+
 JOIN = [
     Mutation("eviction-swapped", "joined launches leave silently, unjoined ones are counted",
              "sidecar/join/joiner.cpp", "    if (launch->executions > 0) {\n      give_up_stack(oldest);",
              "    if (launch->executions == 0) {\n      give_up_stack(oldest);",
              join("a full table drops joined launches silently and pending ones by name")),
     Mutation("correlation-epoch", "a correlation id that wrapped is another launch's", "sidecar/join/joiner.cpp",
-             "  const Key key = newest_ + static_cast<Key>(static_cast<std::int64_t>(distance));\n",
-             "  const Key key = static_cast<Key>(correlation) + 0 * static_cast<Key>(distance);\n",
-             join("correlations wrap and stay apart")),
+             "  return newest_ + static_cast<Key>(static_cast<std::int64_t>(distance));\n",
+             "  return static_cast<Key>(correlation) + 0 * static_cast<Key>(distance);\n",
+             join("ids that were used up unseen, more than half a round, are ahead and not behind")),
+    Mutation("correlation-round", "ids that went round are told from those of the last round", "sidecar/join/joiner.cpp",
+             "    key += kEpoch;\n", "    key += 0;\n",
+             join("ids that were used up unseen, more than half a round, are ahead and not behind")),
     Mutation("session-epoch", "ids restart with a session: nothing of the last one is joined", "sidecar/join/joiner.cpp",
              "  launches_.clear();\n", "", join("a new session starts from nothing")),
 ]
 
-MUTATIONS = HANDSHAKE + DISARM + RACES + JOIN
+MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN
