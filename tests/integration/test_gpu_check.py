@@ -20,9 +20,10 @@ class GpuCheckTest(unittest.TestCase):
         return done.returncode, rows, done.stdout + done.stderr
 
     def test_attach(self):
-        status, rows, said = self.run_section("attach", GPU_CHECK_CYCLES="2")
+        parts = ("graphs", "flood", "profiler", "cycles", "record")
+        status, rows, said = self.run_section(*(f"attach.{part}" for part in parts), GPU_CHECK_CYCLES="2")
         self.assertEqual(status, 0, said)
-        for part in ("graphs", "flood", "profiler", "cycles"):
+        for part in parts:
             self.assertTrue(any(f"part {part}" in row[1] for row in rows), said)
         for text in ("alive after 2 attach/detach cycles", "results", "torch.profiler after our detach"):
             self.assertTrue(any(text in row[1] and row[-1].startswith("ok") for row in rows), f"{text} in: {said}")

@@ -132,7 +132,7 @@ JOIN = [
     Mutation("correlation-epoch", "a correlation id that wrapped is another launch's", "sidecar/join/joiner.cpp",
              "  return newest_ + static_cast<Key>(static_cast<std::int64_t>(distance));\n",
              "  return static_cast<Key>(correlation) + 0 * static_cast<Key>(distance);\n",
-             join("ids that were used up unseen, more than half a round, are ahead and not behind")),
+             join("an id that comes again while its launch of the last round still waits is another launch's")),
     Mutation("correlation-round", "ids that went round are told from those of the last round", "sidecar/join/joiner.cpp",
              "    key += kEpoch;\n", "    key += 0;\n",
              join("ids that were used up unseen, more than half a round, are ahead and not behind")),

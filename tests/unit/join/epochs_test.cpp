@@ -46,6 +46,21 @@ TEST_CASE("ids go round many times with launches in flight on both sides of each
   CHECK(data.samples[0].attribution == Attribution::exact);
 }
 
+TEST_CASE("an id that comes again while its launch of the last round still waits is another launch's") {
+  Session s;
+  open(s);
+  for (std::uint32_t i = 0; i <= 4; ++i) {
+    const std::uint32_t id = 7 + i * (1u << 30);  // the last is 7 again
+    s.joiner.on_launch(launch(id, kArmed + 10 * i));
+    if (i > 0) s.joiner.on_execution(kernel(id, kArmed + 10 * i + 1, kArmed + 10 * i + 2));
+  }
+  const WindowData data = close(s);
+  CHECK(data.counters.launches == 5);
+  CHECK(data.counters.launches_duplicate == 0);
+  CHECK(data.counters.joined == 4);
+  CHECK(data.counters.pending == 1);
+}
+
 TEST_CASE("an execution with an id of nobody does not move the epoch") {
   Session s;
   open(s);
