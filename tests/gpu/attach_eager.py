@@ -6,7 +6,7 @@ from gpu_harness import GpuBench, executions, process_row, wait_until
 def stored(eager):
     """(modules handed over, executions, the program's truth) of a profile taken after the unload."""
     with GpuBench(f"attach-eager-{eager}") as bench:
-        workload = bench.workload("unloaded", "--seconds", "0", "--rate", "5000", PILLION_EAGER=eager)
+        workload = bench.workload("unloaded", "--seconds", "0", "--rate", "5000", "--delay", "1", PILLION_EAGER=eager)
         wait_until(lambda: "unloaded" in workload.output().split(), "the module to be unloaded", 60)
         sidecar = bench.sidecar("-wait-for-shim", "20s", "-linger", "0s")
         sidecar.wait_ready()

@@ -3,15 +3,18 @@
 
 #include "workload.h"
 
-// Loads a module, launches from it --iterations times (10), waits, and unloads it; says so on a line of its
-// own; then launches from another module until --seconds are over. Who attaches later has not seen the first
-// one.
+// After --delay seconds loads a module, launches from it --iterations times (10), waits, and unloads it; says
+// so on a line of its own; then launches from another module until --seconds are over. Who attaches later has
+// not seen the first one.
 int main(int argc, char** argv) {
   const workload::Options options = workload::parse_options(argc, argv);
   workload::Device device;
+  workload::sleep_seconds(options.delay);
   CUmodule module = nullptr;
   CUfunction function = nullptr;
-  CHECK(cuModuleLoadData(&module, workload::kPtx));
+  // Larger than the other one, so that it is known by its size.
+  const std::string source = std::string(workload::kPtx) + "// " + std::string(1000, '-') + "\n";
+  CHECK(cuModuleLoadData(&module, source.c_str()));
   CHECK(cuModuleGetFunction(&function, module, "_Z4spiny"));
   const std::uint64_t before = options.iterations != 0 ? options.iterations : 10;
   std::uint64_t no_time = 0;
