@@ -24,8 +24,8 @@ struct Settlement {
   std::uint64_t executions_without_launch =
       0;  // in the window, held for at most Limits::hold_drains more drains
   std::uint64_t executions_without_stack = 0;  // in the window; their launch's snapshot is being unwound
-  std::uint64_t launches_pending = 0;  // launched before the window's end, no execution seen. May never come
-                                       // down: launches under stream capture have no execution
+  std::uint64_t launches_pending = 0;  // launched before the window's end, no execution seen; 1,000 stands for
+                                       // more. May never come down: launches under stream capture have none
   // After a FLUSHED whose begun_ns is not before the window's end has been drained, this is all that matters.
   [[nodiscard]] bool executions_settled() const {
     return executions_without_launch == 0 && executions_without_stack == 0;
@@ -72,7 +72,7 @@ class Joiner {
   // Brings the end of a window forward, for one that was opened without or must end early. Exact when no
   // drain has begun after `t1_ns`; what had been added by then stays, and WindowData::t1_ns says so.
   void end_window(WindowId id, std::uint64_t t1_ns);
-  // All zero for an unknown id. Walks the launch table: for the end of a window, not for every drain.
+  // All zero for an unknown id. Walks what waits: for the end of a window, not for every drain.
   [[nodiscard]] Settlement settlement(WindowId id) const;
   // end_window(), then decides for this window what is still open: executions without launch count as
   // launched before (or lost), those without stack by context key; other windows may still see them settle

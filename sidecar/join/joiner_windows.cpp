@@ -9,6 +9,10 @@
 namespace pillion::join {
 namespace {
 
+// settlement() counts no further, and looks at no more: whoever asks wants to know whether there are any.
+constexpr std::uint64_t kPendingCounted = 1'000;
+constexpr std::size_t kLookedAtMax = 400'000;
+
 // The counter of what is wrong with the stamps; nullptr when nothing is.
 std::uint64_t JoinCounters::*stamp_fault(const Execution& execution, std::uint64_t armed_ns,
                                          const std::uint64_t* launched_ns, const Limits& limits) {
@@ -116,12 +120,20 @@ Settlement Joiner::settlement(WindowId id) const {
       if (asked->covers(judge(execution, nullptr, key).when_ns)) ++out.executions_without_launch;
     });
   });
-  launches_.for_each([&](Key key, const Launch& launch) {
-    pool_.for_each(launch.waiting, [&](const Execution& execution) {
-      if (asked->covers(judge(execution, &launch, key).when_ns)) ++out.executions_without_stack;
+  for (const Timed& waits : stack_order_) {
+    const Launch* launch = launches_.find(waits.key);
+    if (launch == nullptr) continue;
+    pool_.for_each(launch->waiting, [&](const Execution& execution) {
+      if (asked->covers(judge(execution, launch, waits.key).when_ns)) ++out.executions_without_stack;
     });
-    if (launch.executions == 0 && launch.time_ns < asked->t1_ns()) ++out.launches_pending;
-  });
+  }
+  // Oldest first. The whole of a full table takes too long to walk each time that a window looks for its end.
+  std::size_t looked_at = 0;
+  for (const Key key : order_) {
+    if (out.launches_pending == kPendingCounted || ++looked_at > kLookedAtMax) break;
+    const Launch* launch = launches_.find(key);
+    if (launch != nullptr && launch->executions == 0 && launch->time_ns < asked->t1_ns()) ++out.launches_pending;
+  }
   return out;
 }
 

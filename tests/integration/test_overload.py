@@ -12,7 +12,7 @@ class OverloadTest(ProfileTest):
         self.addCleanup(self.bench.__exit__)
 
     def test_overload(self):
-        workload = self.bench.workload("launch_loop", "--seconds", "0", "--threads", "8", "--streams", "8")
+        workload = self.bench.workload("launch_loop", "--seconds", "0", "--threads", "4", "--streams", "4")
         sidecar = self.bench.sidecar("-wait-for-shim", "20s", "-events-rings", "4", "-events-ring-kib", "64")
         sidecar.wait_ready()
         sidecar.profile(1)  # arms it, and reads the symbols
