@@ -24,8 +24,9 @@ struct Settlement {
   std::uint64_t executions_without_launch =
       0;  // in the window, held for at most Limits::hold_drains more drains
   std::uint64_t executions_without_stack = 0;  // in the window; their launch's snapshot is being unwound
-  std::uint64_t launches_pending = 0;  // launched before the window's end, no execution seen; 1,000 stands for
-                                       // more. May never come down: launches under stream capture have none
+  std::uint64_t launches_pending =
+      0;  // launched before the window's end, no execution seen; 1,000 stands for
+          // more. May never come down: launches under stream capture have none
   // After a FLUSHED whose begun_ns is not before the window's end has been drained, this is all that matters.
   [[nodiscard]] bool executions_settled() const {
     return executions_without_launch == 0 && executions_without_stack == 0;

@@ -132,7 +132,8 @@ Settlement Joiner::settlement(WindowId id) const {
   for (const Key key : order_) {
     if (out.launches_pending == kPendingCounted || ++looked_at > kLookedAtMax) break;
     const Launch* launch = launches_.find(key);
-    if (launch != nullptr && launch->executions == 0 && launch->time_ns < asked->t1_ns()) ++out.launches_pending;
+    if (launch != nullptr && launch->executions == 0 && launch->time_ns < asked->t1_ns())
+      ++out.launches_pending;
   }
   return out;
 }
