@@ -98,8 +98,24 @@ const char* publish(const char* directory) {
   return nullptr;
 }
 
-void sweep_connections() {
+// Ring memory that a peer has sent: a memory file by the name that the sidecar gives it (pillion-events and
+// so on).
+bool is_received_memory(int fd) {
+  constexpr char kName[] = "/memfd:pillion-";
+  char name[24];
+  char target[64];
+  BoundedText(name).add("fd/").add(static_cast<std::uint64_t>(fd));
+  return read_own_proc_link(name, target, sizeof target) != 0 &&
+         std::strncmp(target, kName, sizeof kName - 1) == 0;
+}
+
+void sweep_received() {
   for (int fd = 3; fd < kSweepMax; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) continue;
+    if (is_received_memory(fd)) {
+      ::close(fd);
+      continue;
+    }
     sockaddr_un address{};
     socklen_t size = sizeof address;
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) continue;
@@ -198,7 +214,7 @@ void stop_listening() { listener.close(); }
 
 void close_socket_in_child(bool sweep) {
   name_exists.store(false, std::memory_order_relaxed);
-  if (sweep && bound_address.sun_family == AF_UNIX) sweep_connections();
+  if (sweep && bound_address.sun_family == AF_UNIX) sweep_received();
   listener.close();
   directory_fd.close();
 }

@@ -54,7 +54,7 @@ void stop_listening();
 
 // In a forked child: closes the copies and leaves the name alone. `sweep`: the fork fell into an accept or a
 // receive, so a copy may exist whose number nobody noted: all descriptors are looked through for connections
-// of our socket.
+// of our socket, and for ring memory.
 void close_socket_in_child(bool sweep);
 
 }  // namespace pillion::shim

@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kStaleFirst{100};
 constexpr std::chrono::milliseconds kStaleLast{30'000};
+constexpr std::uint32_t kStaleRemove =
+    6;  // refused so often, which takes 3 s: nobody will listen there again
 
 // No IN_MODIFY or IN_ACCESS: what happens inside files is of no interest.
 constexpr std::uint32_t kChanges = IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF |
@@ -168,7 +170,18 @@ void SocketDirectory::mark_stale(const std::string& path) {
   if (found == entries_.end()) return;
   const auto delay = kStaleFirst * (1u << std::min(found->second.stale_count, 9u));
   if (found->second.stale_count++ == 0) ++report_.stale;
+  // A name is published once its socket listens, so a socket that refuses is a dead program's. Where we may,
+  // we remove it, or programs that are killed would fill the directory; where not, it is ignored.
+  if (found->second.stale_count >= kStaleRemove) remove_name(found->second);
   announce_after(found->second, path, std::min<std::chrono::milliseconds>(delay, kStaleLast));
+}
+
+void SocketDirectory::remove_name(const Entry& entry) {
+  struct stat status {};
+  if (::lstat(entry.address.path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return;
+  // Another socket by now: a program that called exec has the same name.
+  if (status.st_dev != entry.device || status.st_ino != entry.inode) return;
+  (void)::unlink(entry.address.path.c_str());
 }
 
 void SocketDirectory::mark_alive(const std::string& path) {

@@ -61,7 +61,8 @@ class SocketDirectory {
   void start();
 
   // Nobody listens at `path`, or not yet: between bind and listen a connect is refused as well. It is found
-  // again after 0.1 s, then twice as long each time, up to 30 s, while its name is there.
+  // again after 0.1 s, then twice as long each time, up to 30 s, while its name is there. The sixth time in
+  // turn the name is removed, where this process may, unless it has become another socket's.
   void mark_stale(const std::string& path);
   void mark_alive(const std::string& path);  // somebody answered: the waits begin anew
 
@@ -88,6 +89,7 @@ class SocketDirectory {
   void read_entries(int directory_fd);
   void consider(int directory_fd, const char* name, unsigned char type);
   void drop_unseen();
+  static void remove_name(const Entry& entry);
   void announce_after(Entry& entry, const std::string& path, std::chrono::milliseconds delay);
 
   EventLoop& loop_;

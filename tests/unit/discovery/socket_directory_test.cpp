@@ -190,6 +190,26 @@ TEST_CASE("limits are kept and reported") {
   }
 }
 
+TEST_CASE("a name that nobody listens at is removed in the end, unless it has become another socket's") {
+  const TemporaryDirectory place;
+  const std::string path = place / name_of(61);
+  for (const bool replaced : {false, true}) {
+    CAPTURE(replaced);
+    UniqueFd socket = bind_socket(path);
+    Fixture f(options_for(place.path()));
+    f.directory->start();
+    for (int refused = 0; refused < 5; ++refused) f.directory->mark_stale(path);
+    CHECK(std::filesystem::exists(path));
+    if (replaced) {
+      std::filesystem::remove(path);
+      const UniqueFd keeps_the_inode = std::move(socket);
+      socket = bind_socket(path);
+    }
+    f.directory->mark_stale(path);
+    CHECK(std::filesystem::exists(path) == replaced);
+  }
+}
+
 TEST_CASE("a stale socket is found again later and later, an ended session when asked") {
   const TemporaryDirectory place;
   const UniqueFd socket = bind_socket(place / name_of(60));

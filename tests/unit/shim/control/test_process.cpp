@@ -131,6 +131,32 @@ TEST_CASE("messages are judged by their header and the least size of their type"
   CHECK(verdict(sizeof arm) == Verdict::garbage);
 }
 
+TEST_CASE("a child forked while ring memory was being received closes its copies, and nothing else") {
+  char folder[] = "/tmp/pillion-sweep-XXXXXX";
+  REQUIRE(::mkdtemp(folder) != nullptr);
+  ProcessIdentity self{};
+  REQUIRE(read_identity(&self));
+  REQUIRE(open_socket(folder, self) == nullptr);
+  const int rings = ::memfd_create("pillion-events", MFD_CLOEXEC);
+  const int theirs = ::memfd_create("theirs", MFD_CLOEXEC);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    close_socket_in_child(true);
+    const bool rings_closed = ::fcntl(rings, F_GETFD) < 0;
+    const bool theirs_open = ::fcntl(theirs, F_GETFD) >= 0;
+    ::_exit(rings_closed && theirs_open ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(::fcntl(rings, F_GETFD) >= 0);  // the parent's
+  ::close(rings);
+  ::close(theirs);
+  remove_socket_name();
+  stop_listening();
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("a descriptor that the program closed, and whose number it uses now, is left alone") {
   OwnedFd ours = OwnedFd::adopt(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   REQUIRE(ours.valid());
