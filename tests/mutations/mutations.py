@@ -61,14 +61,14 @@ DISARM = [
 # machinery, (3) what is half-built is waited for and not used, (4) a worker ends before what it uses goes away.
 RACES = [
     Mutation("socket-later", "(1) the socket is there when the entry point returns", "shim/entry.cpp",
-             "  if (!pillion::shim::started.exchange(true)) static_cast<void>(pillion::shim::start());\n",
-             "  pthread_t thread{};\n"
-             "  if (!pillion::shim::started.exchange(true))\n"
-             "    ::pthread_create(&thread, nullptr, [](void*) -> void* { pillion::shim::start(); return nullptr; }, nullptr);\n",
+             "  static_cast<void>(pillion::shim::start_once(pillion::shim::settings_of_environment()));\n",
+             "  pthread_t thread{};\n  const auto start = [](void*) -> void* {\n"
+             "    static_cast<void>(pillion::shim::start_once(pillion::shim::settings_of_environment()));\n"
+             "    return nullptr;\n  };\n  ::pthread_create(&thread, nullptr, start, nullptr);\n",
              control("what a sidecar connects to is there when the entry point returns, before CUDA is initialised")),
     Mutation("start-recurses", "(2) a second call of the entry point starts nothing", "shim/entry.cpp",
-             "  if (!pillion::shim::started.exchange(true)) static_cast<void>(pillion::shim::start());\n",
-             "  pillion::shim::started.exchange(true);\n  static_cast<void>(pillion::shim::start());\n",
+             "  return started.exchange(true) ? kStartedBefore : start(settings);\n",
+             "  started.exchange(true);\n  return start(settings);\n",
              control("the entry point called again, also from within and by 32 threads at once, starts nothing more")),
     Mutation("handler-recurses", "(2) a launch made within our own handler is not handled", "shim/launch_recorder.cpp",
              "  if (thread.inside != 0) {\n", "  if (thread.inside > 1) {\n",
