@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch training through attach/detach cycles: what it holds and how fast it is, before and afterwards."""
+import paired_speed
 from attach_graphs import cycles, left_behind
-from attach_settings import CYCLES
+from attach_settings import CYCLES, DEVICE_MIB_A_CYCLE
 from footprint import Footprint
-from gpu_harness import GpuBench, TorchWorkload, change, process_row
+from gpu_harness import GpuBench, TorchWorkload, process_row
 
 LABEL = "PyTorch training"
 
 
 def run(table):
     with GpuBench("attach-cycles") as bench:
+        untouched = TorchWorkload(bench, "training", bench.unprepared()).wait_ready()
         workload = TorchWorkload(bench, "training").wait_ready()
-        before = workload.ask("speed 200")["median_us"]
+        before = paired_speed.ratio(workload, untouched)
         sidecar = bench.sidecar("-wait-for-shim", "20s", "-linger", "0s")
         sidecar.wait_ready()
         free = workload.ask("memory")["free"]
@@ -30,12 +32,11 @@ def run(table):
         left_behind(table, LABEL, held, held_after_one, held_at_last)
         freed = workload.ask("memory")["free"]
         table.add("attach", f"{LABEL}: free device memory, cudaMemGetInfo, against before",
-                  f"{(freed - free) / 2**20:+.1f} MiB", ">= -2 MiB", freed - free >= -2 * 2**20)
+                  f"{(freed - free) / 2**20:+.1f} MiB", f">= -{DEVICE_MIB_A_CYCLE} MiB a cycle",
+                  freed - free >= -DEVICE_MIB_A_CYCLE * CYCLES * 2**20)
         table.add("attach", f"{LABEL}: how the last session ended", process_row(sidecar, workload.pid)["last_disarm"])
-        after = workload.ask("speed 200")["median_us"]
-        table.add_speed("attach", f"{LABEL}: median of 200 steps before / after {CYCLES} cycles ({iterations} iterations)",
-                        f"{before:.0f} / {after:.0f} us: {change(after, before):+.2f} %", "<= +2 %",
-                        after <= 1.02 * before)
+        paired_speed.row(table, f"{LABEL}, {CYCLES} cycles, {iterations} iterations", before,
+                         paired_speed.ratio(workload, untouched))
 
 
 class LoopingTorch:

@@ -13,7 +13,9 @@ class Footprint:
         process = pathlib.Path("/proc") / str(pid)
         self.descriptors = collections.Counter(target_of(entry) for entry in (process / "fd").iterdir())
         self.threads = collections.Counter(name_of(task) for task in (process / "task").iterdir())
-        self.rss_kib = int(re.search(r"VmRSS:\s+(\d+)", (process / "status").read_text())[1])
+        rss = re.search(r"VmRSS:\s+(\d+)", (process / "status").read_text())
+        assert rss, f"process {pid} has died"  # a zombie has no memory
+        self.rss_kib = int(rss[1])
         self.device_mib = device_memory_mib()
 
     def text(self):
