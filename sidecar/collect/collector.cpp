@@ -66,6 +66,15 @@ DrainOutcome Collector::deliver(RecordSink& sink, std::uint64_t deadline_ns) {
   return outcome_;
 }
 
+void Collector::release() {
+  shim_counters_.release();
+  events_.clear();
+  stacks_.clear();
+  buffer_ = {};
+  rings_ = {};
+  in_pass_ = false;
+}
+
 std::uint64_t Collector::drain_ring(Ring& ring, RecordSink& sink, ParseCounts& counts) {
   if (ring.reader.ready_bytes() == 0) return 0;
   const auto batch = ring.reader.take(buffer_);

@@ -58,6 +58,10 @@ class Collector {
   DrainOutcome deliver(RecordSink& sink, std::uint64_t deadline_ns);
   [[nodiscard]] bool reading() const { return in_pass_; }
 
+  // After the last drain: gives the rings back, and with them their share of the budget. Counts and counters
+  // stay as they are then; a further drain finds nothing.
+  void release();
+
   [[nodiscard]] const CollectCounts& counts() const { return counts_; }
   [[nodiscard]] ShimCounters& shim_counters() { return shim_counters_; }
   [[nodiscard]] std::uint64_t counters_implausible() const { return shim_counters_.implausible(); }
@@ -73,7 +77,7 @@ class Collector {
   void take_module(const pillion_module_slot& shared);
 
   const TargetId target_;
-  const SharedRings rings_;
+  SharedRings rings_;
   ModuleStore& modules_;
   std::vector<Ring> events_;
   std::vector<Ring> stacks_;

@@ -24,6 +24,7 @@ constexpr bool may_shrink(std::size_t word) {
 }  // namespace
 
 const pillion_counters& ShimCounters::read() {
+  if (shared_ == nullptr) return last_;
   // The fields are words of one type, as the wire's struct says: loaded one by one.
   auto* shared = const_cast<std::uint64_t*>(reinterpret_cast<const std::uint64_t*>(shared_));
   auto words = std::bit_cast<std::array<std::uint64_t, kWords>>(last_);

@@ -14,6 +14,11 @@ class ShimCounters {
   explicit ShimCounters(const pillion_counters* shared) : shared_(shared) {}
 
   const pillion_counters& read();
+  // Reads once more, and from then on no shared memory.
+  void release() {
+    (void)read();
+    shared_ = nullptr;
+  }
   [[nodiscard]] const pillion_counters& last() const { return last_; }
   [[nodiscard]] std::uint64_t implausible() const { return implausible_; }
 

@@ -32,7 +32,7 @@ DrainedTarget::DrainedTarget(ArmedTarget armed, collect::ModuleStore& modules, U
     : armed_(std::move(armed)),
       modules_(modules),
       unwinder_(unwinder),
-      collector_(armed_.target, armed_.rings, modules),
+      collector_(armed_.target, std::exchange(armed_.rings, {}), modules),
       joiner_(armed_.target) {
   joiner_.on_session(armed_.armed.armed_ns);
 }
@@ -95,6 +95,8 @@ void DrainedTarget::abandon_window(join::WindowId id) {
 void DrainedTarget::end(std::string why) {
   while (drain(collect::Collector::kNoDeadline)) {
   }
+  // Others may be armed in its place while its windows are still open.
+  collector_.release();
   ended_ = true;
   ended_why_ = std::move(why);
 }

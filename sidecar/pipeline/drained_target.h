@@ -97,7 +97,7 @@ class DrainedTarget : private RecordSink {
   void on_device(RawDevice device) override { joiner_.on_device(std::move(device)); }
   void on_snapshot(RawSnapshot snapshot) override;
 
-  const ArmedTarget armed_;
+  ArmedTarget armed_;  // its rings are the collector's
   collect::ModuleStore& modules_;
   UnwindThread& unwinder_;
   collect::Collector collector_;

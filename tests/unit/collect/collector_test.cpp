@@ -189,3 +189,24 @@ TEST_CASE("an unloaded module comes without bytes and what is held stays") {
   CHECK(f.modules.counts().unloaded == 1);
   CHECK(f.modules.find(3, 40) != nullptr);
 }
+
+TEST_CASE("released rings are held no longer, and what was counted stays") {
+  ModuleStore modules;
+  TestRings shared(TestRings::Sizes{});
+  auto rings = shared.rings();
+  const auto memory = std::make_shared<int>(0);
+  rings.memory = memory;
+  Collector collector(3, std::move(rings), modules);
+  TestProducer producer(shared.rings().events, 0);
+  REQUIRE(producer.push(launch_record(1)));
+  KeepingSink sink;
+  (void)collector.drain(sink);
+  const_cast<pillion_counters*>(shared.rings().counters)->launches = 1;
+  CHECK(memory.use_count() == 2);
+  collector.release();
+  CHECK(memory.use_count() == 1);
+  CHECK(collector.shim_counters().read().launches == 1);
+  REQUIRE(producer.push(launch_record(2)));
+  CHECK(collector.drain(sink).bytes == 0);
+  CHECK(sink.launches.size() == 1);
+}
