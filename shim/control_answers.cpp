@@ -28,6 +28,8 @@ void ControlSession::connect(OwnedFd fd, const PeerCredentials& who) {
     const pillion_refused refused = make_refused(PILLION_REFUSAL_ACCESS, 0, text);
     return answer_and_close(fd, &refused, sizeof refused);
   }
+  // After a stop of the whole process a dead peer may stand in front of a live one in the same queue.
+  if (peer_.open() && peer_.hung_up()) lose_peer();
   if (peer_.open()) {
     pillion_busy busy{};
     begin_message(&busy.header, PILLION_BUSY, sizeof busy);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "peer_connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -113,6 +114,11 @@ Receive PeerConnection::receive(IncomingMessage* in) {
   if (got == 0) return Receive::gone;
   in->size = static_cast<std::size_t>(got);
   return Receive::message;
+}
+
+bool PeerConnection::hung_up() {
+  pollfd peer{fd(), 0, 0};
+  return broken_ || peer.fd < 0 || (::poll(&peer, 1, 0) > 0 && (peer.revents & (POLLHUP | POLLERR)) != 0);
 }
 
 PeerConnection::Sent PeerConnection::send_now(const void* head, std::size_t head_bytes, const void* tail,

@@ -37,6 +37,8 @@ class PeerConnection {
   [[nodiscard]] int fd();
   [[nodiscard]] bool wants_to_write() const { return count_ > 0 || !maps_sent(); }
   [[nodiscard]] bool broken() const { return broken_; }
+  // Whether the other end has closed, with or without packets that we have not read.
+  [[nodiscard]] bool hung_up();
 
   [[nodiscard]] Receive receive(IncomingMessage* in);
 

@@ -30,6 +30,8 @@ struct Hello {
   std::string cupti_path;
 
   [[nodiscard]] bool has_context() const { return (flags & PILLION_HELLO_CONTEXT) != 0; }
+  // Of whomever: a session of an earlier peer may still be ending.
+  [[nodiscard]] bool armed() const { return (flags & PILLION_HELLO_ARMED) != 0; }
 };
 
 struct Busy {

@@ -306,11 +306,17 @@ void Session::set_state(SessionState state) {
 
 void Session::set_deadline(std::chrono::milliseconds deadline, const char* awaited) {
   loop_.cancel(deadline_timer_);
-  deadline_timer_ = loop_.after(deadline, [this, awaited] {
-    deadline_timer_ = 0;
-    leave({GoneReason::timeout,
-           std::string("no ") + awaited + " from the shim in time: is the process stopped?"});
-  });
+  deadline_timer_ = loop_.after(deadline, [this, awaited] { on_deadline(awaited); });
+}
+
+void Session::on_deadline(const char* awaited) {
+  deadline_timer_ = 0;
+  const SessionState before = state_;
+  // Where it was this process that stood still, the answer is there.
+  read_packets();
+  if (state_ != before) return;
+  leave({GoneReason::timeout,
+         std::string("no ") + awaited + " from the shim in time: is the process stopped?"});
 }
 
 void Session::leave(Gone gone) {

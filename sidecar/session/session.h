@@ -72,10 +72,11 @@ class SessionObserver {
 struct SessionOptions {
   std::uint32_t own_uid = ::geteuid();
   std::vector<std::uint32_t> allowed_uids;  // besides own_uid
-  std::chrono::milliseconds hello_timeout{5'000};
-  std::chrono::milliseconds answer_timeout{5'000};  // DISARM; ARM has this on top of its own deadline
-  std::chrono::milliseconds renew_every{1'000};     // a fifth of the lease
-  std::chrono::milliseconds maps_again{1'000};      // between an answer with a hole and the next question
+  // Long: a process that is stopped or starved answers when it runs again, and waiting for it costs nothing.
+  std::chrono::milliseconds hello_timeout{15'000};
+  std::chrono::milliseconds answer_timeout{20'000};  // DISARM; ARM has this on top of its own deadline
+  std::chrono::milliseconds renew_every{1'000};      // a fifth of the lease
+  std::chrono::milliseconds maps_again{1'000};       // between an answer with a hole and the next question
 };
 
 struct ArmConfig {
@@ -171,6 +172,7 @@ class Session {
   void renew();
   void set_state(SessionState state);
   void set_deadline(std::chrono::milliseconds deadline, const char* awaited);
+  void on_deadline(const char* awaited);
   void leave(Gone gone);
   template <typename Wire>
   [[nodiscard]] bool send(const Wire& message, std::shared_ptr<RingMemory> memory = nullptr);

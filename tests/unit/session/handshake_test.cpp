@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -178,6 +179,26 @@ TEST_CASE("a frozen shim takes the connection and says nothing: timeout") {
   Pair pair(options);
   pair.session->connect();  // nobody accepts: the kernel connects us all the same
   CHECK(pair.run_until_gone().reason == GoneReason::timeout);
+}
+
+TEST_CASE("an answer that came while this process stood still is taken before its deadline is judged") {
+  SessionOptions options;
+  options.hello_timeout = 20ms;
+  options.answer_timeout = 0ms;
+  Pair pair(options);
+  pair.connect();
+  pair.shim.send(good_hello());
+  std::this_thread::sleep_for(60ms);  // stopped, starved
+  pair.run_until([&] { return pair.session->state() == SessionState::connected; });
+  ArmConfig config = small_config();
+  config.deadline_ms = 20;
+  REQUIRE(pair.session->arm(config).has_value());
+  auto armed = make_message<pillion_armed>(PILLION_ARMED);
+  armed.generation = pair.session->generation();
+  pair.shim.send(armed);
+  std::this_thread::sleep_for(60ms);
+  pair.run_until([&] { return pair.session->state() == SessionState::armed; });
+  CHECK(pair.told.gone.empty());
 }
 
 TEST_CASE("a full backlog is waited for, up to the deadline") {
