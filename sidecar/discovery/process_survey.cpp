@@ -151,7 +151,9 @@ std::string ProcessSurvey::text() const {
   }
   if (cuda_with_shim > 0) {
     out += "; CUDA with the shim but no usable socket here: " + list_text(cuda, cuda_with_shim, true) +
-           ": is it held by another sidecar, or does it use another PILLION_SOCKET_DIR?";
+           ": is it held by another sidecar, does it use another PILLION_SOCKET_DIR, or was that directory "
+           "missing "
+           "when it called cuInit? Then it has to be started again";
   }
   if (unreadable_count > 0) {
     out += "; not readable: " + list_text(unreadable, unreadable_count, false) +

@@ -18,12 +18,18 @@ using session::SessionState;
 constexpr std::chrono::milliseconds kCare{50};
 // A process that was disarmed under an open window is armed again, but not more often than this.
 constexpr std::uint64_t kArmAgainNs = 1'000'000'000;
+// How long a shim may take to end the session of a peer before us. It ends within a second; one that cannot
+// is armed all the same, and its refusal says why.
+constexpr std::uint64_t kOthersSessionNs = 2'000'000'000;
+constexpr std::chrono::milliseconds kFilePatience{15'000};  // nobody waits for a file fetched ahead
 constexpr std::size_t kUnacceptedListed = 16;
 
 std::chrono::milliseconds again_after(GoneReason reason) {
   switch (reason) {
     case GoneReason::closed:
       return std::chrono::milliseconds(100);
+    case GoneReason::timeout:  // it was stopped, and may run again any moment
+      return std::chrono::milliseconds(1'000);
     case GoneReason::busy:
       return std::chrono::milliseconds(2'000);
     default:
@@ -98,6 +104,7 @@ void Attachments::on_hello(session::Session& session, const session::Hello& hell
       return;
     }
     attachment->accepted = true;
+    if (hello.armed()) attachment->arm_again_ns = monotonic_ns() + kOthersSessionNs;
     ever_attached_ = true;
     ++totals_.sessions;
     directory_->mark_alive(attachment->address.path);
@@ -105,6 +112,8 @@ void Attachments::on_hello(session::Session& session, const session::Hello& hell
     log(LogLevel::info, "attached to " + hello.comm + ", process " + std::to_string(pid_of(*attachment)));
     bell_.ring();
   }
+  // The session of the peer before us has ended.
+  if (!hello.armed() && session.generation() == 0) attachment->arm_again_ns = 0;
   arm_if_wanted(*attachment);
   bell_.ring();
 }
@@ -163,6 +172,27 @@ void Attachments::on_disarmed(session::Session& session, const session::Disarmed
 
 void Attachments::on_maps(session::Session& session, session::MapsText maps) {
   code_.update(session.target(), maps);
+  auto* attachment = find(session);
+  if (attachment == nullptr || attachment->fetching) return;
+  attachment->to_fetch = code_.missing_files(session.target());
+  fetch_next_file(*attachment);
+}
+
+// Ahead of need, so that a program that ends right after its first launches leaves whole stacks. One at a
+// time: the shim's answers to the unwinder come in between.
+void Attachments::fetch_next_file(Attachment& attachment) {
+  attachment.fetching = !attachment.to_fetch.empty();
+  if (!attachment.fetching) return;
+  const unwind::Mapping mapping = std::move(attachment.to_fetch.back());
+  attachment.to_fetch.pop_back();
+  auto& session = *attachment.session;
+  session.get_file(mapping.start, kFilePatience,
+                   [this, &session, mapping](Result<session::ReceivedFile> received) {
+                     // Without an errno it is no answer of the shim's: the session ends, or its peer hangs.
+                     if (!received && received.error().number == 0) return;
+                     if (received) code_.keep(session.target(), mapping, std::move(received->fd));
+                     if (auto* there = find(session)) fetch_next_file(*there);
+                   });
 }
 
 void Attachments::on_gone(session::Session& session, const session::Gone& gone) {
@@ -176,6 +206,7 @@ void Attachments::on_gone(session::Session& session, const session::Gone& gone) 
     log(LogLevel::info, "process " + std::to_string(pid_of(*attachment)) + " has gone: " + gone.text);
     (void)drain_.loop().post([this, target = session.target(), generation = session.generation()] {
       drain_.end(target, generation, "the process ended");
+      drain_.leave(target);
     });
   } else {
     remember_unaccepted(*attachment, gone);
@@ -204,11 +235,10 @@ void Attachments::look_after_sessions() {
   for (auto& [path, attachment] : attachments_) {
     if (!attachment.accepted || attachment.session->state() != SessionState::connected) continue;
     if (!wanted(attachment)) continue;
-    if (attachment.session->hello()->has_context()) {
-      arm_if_wanted(attachment);
-    } else {
-      attachment.session->query();  // on_hello follows
-    }
+    const auto& hello = *attachment.session->hello();
+    const bool others = hello.armed() && attachment.session->generation() == 0;
+    if (!hello.has_context() || others) attachment.session->query();  // on_hello follows
+    if (hello.has_context()) arm_if_wanted(attachment);
   }
 }
 

@@ -104,6 +104,8 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
     std::string last_disarm;
     bool asked = false;  // whether it has a CUDA context by now; the answer is under way
     std::uint64_t arm_again_ns = 0;
+    std::vector<unwind::Mapping> to_fetch;  // files that no one has asked for yet
+    bool fetching = false;
   };
   struct Wanted {
     std::optional<std::uint32_t> pid;
@@ -121,6 +123,7 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
 
   void look_after_sessions();
   void arm_if_wanted(Attachment& attachment);
+  void fetch_next_file(Attachment& attachment);
   [[nodiscard]] bool wanted(const Attachment& attachment) const;
   [[nodiscard]] bool in_scope(const Attachment& attachment, const Wanted& window) const;
   [[nodiscard]] Attachment* find(const session::Session& session);

@@ -19,6 +19,9 @@ constexpr std::uint64_t kTurnNs = 20'000'000;
 constexpr std::uint64_t kSettleTurnNs = 200'000'000;
 // How often it looks for anomalies to log and for steps of the clock.
 constexpr std::chrono::milliseconds kWatchEvery{1'000};
+// Between a target's last window and the moment when what is known of its code goes: that window's profile is
+// still being built meanwhile.
+constexpr std::chrono::seconds kForgetAfter{120};
 
 template <typename Counts>
 void add_words(Counts& sum, const Counts& more) {
@@ -32,8 +35,9 @@ void add_words(Counts& sum, const Counts& more) {
 
 }  // namespace
 
-DrainThread::DrainThread(std::unique_ptr<EventLoop> loop, std::chrono::milliseconds drain_every, Bell& bell)
-    : loop_(std::move(loop)), drain_every_(drain_every), bell_(bell) {}
+DrainThread::DrainThread(std::unique_ptr<EventLoop> loop, std::chrono::milliseconds drain_every, Bell& bell,
+                         std::function<void(TargetId)> forget)
+    : loop_(std::move(loop)), drain_every_(drain_every), bell_(bell), forget_(std::move(forget)) {}
 
 void DrainThread::start(UnwindThread& unwinder) {
   unwinder_ = &unwinder;
@@ -95,6 +99,20 @@ void DrainThread::end(TargetId target, std::uint64_t generation, std::string why
   }
   drop_unneeded();
   bell_.ring();
+}
+
+void DrainThread::leave(TargetId target) {
+  left_.push_back(target);
+  forget_left();
+}
+
+void DrainThread::forget_left() {
+  std::erase_if(left_, [this](TargetId left) {
+    const bool needed = std::any_of(targets_.begin(), targets_.end(),
+                                    [left](const auto& target) { return target->target() == left; });
+    if (!needed) loop_->after(kForgetAfter, [this, left] { forget_(left); });
+    return !needed;
+  });
 }
 
 void DrainThread::on_unwound(const UnwoundSnapshot& unwound) {
@@ -173,6 +191,7 @@ void DrainThread::drop_unneeded() {
     modules_.forget(target->target());
     return true;
   });
+  forget_left();
 }
 
 void DrainThread::add_to(DrainTotals& totals, DrainedTarget& target, const JoinCounters& join) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,7 +51,9 @@ struct DrainTotals {
 class DrainThread {
  public:
   // `bell` rings when something changed that a window may wait for. Both outlive it.
-  DrainThread(std::unique_ptr<EventLoop> loop, std::chrono::milliseconds drain_every, Bell& bell);
+  // `forget` is called on this thread once nothing is left of a target that has gone.
+  DrainThread(std::unique_ptr<EventLoop> loop, std::chrono::milliseconds drain_every, Bell& bell,
+              std::function<void(TargetId)> forget);
   ~DrainThread() { stop(); }
 
   void start(UnwindThread& unwinder);
@@ -61,6 +64,8 @@ class DrainThread {
 
   void add(ArmedTarget armed);
   void end(TargetId target, std::uint64_t generation, std::string why);
+  // The connection has ended: no arming of this target comes any more.
+  void leave(TargetId target);
   void on_unwound(const UnwoundSnapshot& unwound);
 
   // Begins the window now, and says when that was.
@@ -84,6 +89,7 @@ class DrainThread {
   void drain_all();
   bool drain_until(std::uint64_t deadline_ns);  // whether more should follow
   void drop_unneeded();
+  void forget_left();
   [[nodiscard]] bool in_scope(const DrainedTarget& target, const WindowScope& scope) const;
   static void add_to(DrainTotals& totals, DrainedTarget& target, const JoinCounters& join);
   [[nodiscard]] DrainTotals losses();  // totals() without what is pending
@@ -91,11 +97,13 @@ class DrainThread {
   std::unique_ptr<EventLoop> loop_;
   const std::chrono::milliseconds drain_every_;
   Bell& bell_;
+  const std::function<void(TargetId)> forget_;
   UnwindThread* unwinder_ = nullptr;
   collect::ModuleStore modules_;
   std::vector<std::unique_ptr<DrainedTarget>> targets_;
   std::vector<WindowScope> windows_;
-  DrainTotals gone_;  // of targets that were dropped
+  std::vector<TargetId> left_;  // connections that ended, windows of which may be open
+  DrainTotals gone_;            // of targets that were dropped
   ClockWatch clock_watch_;
   AnomalyLog anomaly_log_;
   bool goes_on_ = false;     // another drain_all() is posted

@@ -59,7 +59,11 @@ Result<void> Pipeline::start() {
   auto drain_loop = EventLoop::create();
   if (!drain_loop) return tl::make_unexpected(drain_loop.error());
   attach_loop_ = std::move(*attach_loop);
-  drain_ = std::make_unique<DrainThread>(std::move(*drain_loop), options_.drain_every, bell_);
+  drain_ = std::make_unique<DrainThread>(std::move(*drain_loop), options_.drain_every, bell_,
+                                         [this](TargetId target) {
+                                           code_->forget(target);
+                                           unwind_->forget(target);
+                                         });
   code_ = std::make_unique<TargetCode>([this](TargetId target) {
     (void)attach_loop_->post([this, target] { attachments_->request_maps(target); });
   });

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/target_code.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <set>
+
 #include "base/clock.h"
 
 namespace pillion::pipeline {
@@ -8,7 +15,15 @@ namespace {
 
 constexpr std::chrono::milliseconds kFilePatience{2'000};
 
+std::size_t quarter_of_descriptors() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? static_cast<std::size_t>(limit.rlim_cur / 4) : 0;
+}
+
 }  // namespace
+
+TargetCode::TargetCode(RequestMaps request_maps)
+    : request_maps_(std::move(request_maps)), shared_max_(quarter_of_descriptors()) {}
 
 void TargetCode::add(TargetId target, std::shared_ptr<session::FileChannel> files) {
   const std::lock_guard lock(mutex_);
@@ -31,6 +46,7 @@ void TargetCode::update(TargetId target, const session::MapsText& maps) {
 void TargetCode::forget(TargetId target) {
   const std::lock_guard lock(mutex_);
   known_.erase(target);
+  std::erase_if(shared_, [](const auto& item) { return item.second.expired(); });
 }
 
 std::shared_ptr<const unwind::MapsTable> TargetCode::maps(TargetId target) const {
@@ -59,12 +75,53 @@ std::shared_ptr<const unwind::MapsTable> TargetCode::maps_newer_than(TargetId ta
   return found->second.maps;
 }
 
+std::vector<unwind::Mapping> TargetCode::missing_files(TargetId target) const {
+  std::vector<unwind::Mapping> missing;
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(target);
+  if (found == known_.end() || !found->second.maps) return missing;
+  std::set<FileKey> named;
+  for (const auto& mapping : found->second.maps->mappings()) {
+    if (mapping.kind != unwind::MappingKind::file || found->second.kept.contains(key_of(mapping))) continue;
+    if (named.insert(key_of(mapping)).second) missing.push_back(mapping);
+  }
+  std::reverse(missing.begin(), missing.end());
+  return missing;
+}
+
+void TargetCode::keep(TargetId target, const unwind::Mapping& mapping, UniqueFd fd) {
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(target);
+  if (found == known_.end() || found->second.kept.size() >= kKeptMax) return;
+  const std::pair<std::uint64_t, std::uint64_t> inode{status.st_dev, status.st_ino};
+  if (shared_.size() >= shared_max_ && !shared_.contains(inode)) {
+    std::erase_if(shared_, [](const auto& item) { return item.second.expired(); });
+    if (shared_.size() >= shared_max_) return;
+  }
+  auto& place = shared_[inode];
+  auto file = place.lock();
+  if (!file) {
+    file = std::make_shared<const UniqueFd>(std::move(fd));
+    place = file;
+  }
+  found->second.kept.try_emplace(key_of(mapping), std::move(file));
+}
+
 Result<UniqueFd> TargetCode::open(TargetId target, const unwind::Mapping& mapping) {
   std::shared_ptr<session::FileChannel> files;
   {
     const std::lock_guard lock(mutex_);
     const auto found = known_.find(target);
-    if (found != known_.end()) files = found->second.files;
+    if (found != known_.end()) {
+      files = found->second.files;
+      const auto kept = std::exchange(found->second.kept[key_of(mapping)], nullptr);
+      if (kept) {
+        UniqueFd own(::fcntl(kept->get(), F_DUPFD_CLOEXEC, 0));
+        if (own.valid()) return own;
+      }
+    }
   }
   if (!files) return fail("open", mapping.path, "the process has gone");
   auto received = files->get(mapping.start, kFilePatience);

@@ -8,6 +8,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "session/file_channel.h"
@@ -24,7 +28,8 @@ class TargetCode : public unwind::FileSource {
  public:
   using RequestMaps = std::function<void(TargetId)>;  // called on any thread; the maps come later
 
-  explicit TargetCode(RequestMaps request_maps) : request_maps_(std::move(request_maps)) {}
+  // Keeps at most a quarter of the descriptors that this process may have by now.
+  explicit TargetCode(RequestMaps request_maps);
 
   void add(TargetId target, std::shared_ptr<session::FileChannel> files);
   void update(TargetId target, const session::MapsText& maps);
@@ -39,21 +44,42 @@ class TargetCode : public unwind::FileSource {
                                                                          std::uint64_t taken_ns,
                                                                          std::chrono::milliseconds patience);
 
+  // Files of the newest maps that are neither kept nor were opened; the first mapping of each, the last
+  // first.
+  [[nodiscard]] std::vector<unwind::Mapping> missing_files(TargetId target) const;
+  // Keeps a file that was fetched ahead until open() asks for it, also when its process has gone by then.
+  void keep(TargetId target, const unwind::Mapping& mapping, UniqueFd fd);
+
   Result<UniqueFd> open(TargetId target, const unwind::Mapping& mapping) override;
 
  private:
+  static constexpr std::size_t kKeptMax = 1'024;  // files of one target
+
+  // As the maps text tells files apart.
+  using FileKey = std::tuple<std::uint64_t, std::uint64_t, std::string>;
+  // Null: open() has handed it out, or tried to.
+  using KeptFiles = std::map<FileKey, std::shared_ptr<const UniqueFd>>;
+
   struct Known {
     std::shared_ptr<session::FileChannel> files;
     std::shared_ptr<const unwind::MapsTable> maps;
     std::uint64_t asked_ns = 0;  // of the newest question
     std::uint64_t as_of_ns = 0;  // the maps are at least as new as this
     std::uint64_t arrivals = 0;
+    KeptFiles kept;
   };
 
+  [[nodiscard]] static FileKey key_of(const unwind::Mapping& mapping) {
+    return {mapping.device, mapping.inode, mapping.path};
+  }
+
   const RequestMaps request_maps_;
+  const std::size_t shared_max_;
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   std::map<TargetId, Known> known_;
+  // By the inode that a descriptor leads to: the processes of one image share one descriptor.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::weak_ptr<const UniqueFd>> shared_;
 };
 
 }  // namespace pillion::pipeline

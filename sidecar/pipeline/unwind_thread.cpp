@@ -46,6 +46,7 @@ void UnwindThread::run() {
 }
 
 void UnwindThread::handle(UnwindJob job) {
+  if (job.stacks == nullptr) return unwinder_.forget(job.target);
   const RawSnapshot& snapshot = job.snapshot;
   auto maps = code_.maps(job.target);
   if (maps->serial() == 0) {  // armed a moment ago: the first maps are on their way

@@ -22,7 +22,7 @@ struct UnwindJob {
   TargetId target = 0;
   std::uint64_t generation = 0;  // of the arming that it belongs to
   RawSnapshot snapshot;
-  std::shared_ptr<StackTable> stacks;  // where the stack gets its number
+  std::shared_ptr<StackTable> stacks;  // where the stack gets its number; null: forget the target instead
 };
 
 struct UnwoundSnapshot {
@@ -51,6 +51,8 @@ class UnwindThread {
 
   // False when the queue is full: the snapshot is lost. Any thread.
   [[nodiscard]] bool submit(UnwindJob job);
+  // Forgets what belongs to a target that is gone. Any thread.
+  void forget(TargetId target) { (void)submit({target, 0, {}, nullptr}); }
   [[nodiscard]] std::size_t queued() const { return queue_.size(); }
   [[nodiscard]] unwind::UnwindCounters counters() const;  // any thread
 

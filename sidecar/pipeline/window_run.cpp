@@ -205,6 +205,14 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   }
   if (auto error = unknown_device(*parts)) return tl::make_unexpected(*error);
   if (parts->empty() && !arming.refused.empty()) return tl::make_unexpected(refusal(arming));
+  if (parts->empty() && arming.waiting != 0 && arming.asleep == 0) {
+    return tl::make_unexpected(http::ServiceError{
+        http::ErrorCode::refused,
+        "no selected process was armed before the window's end; " + std::to_string(arming.waiting) +
+            " had not answered",
+        "a process that is stopped or starved answers when it runs again; ask again, or for "
+        "more seconds"});
+  }
   const bool ended_early = std::any_of(
       parts->begin(), parts->end(), [](const WindowPart& part) { return !part.quality.ended_early.empty(); });
   if (executions == 0 && launches >= kLaunchesWithoutRecords && !ended_early) {

@@ -37,7 +37,7 @@ class IntegrationTest:
 
     @property
     def targets(self):
-        return {"pillion", "pillion_shim", "simgpu_cuda", "simgpu_cupti", "workloads"}
+        return {"pillion", "pillion_shim", "simgpu_cuda", "simgpu_cupti", "workloads", "step_tracer"}
 
     def command(self, tree, build):
         return [sys.executable, self.file, self.case], tree / "tests" / "integration", {

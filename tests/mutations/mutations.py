@@ -6,6 +6,7 @@ control = lambda case: UnitTest("unit_shim_control", case)  # noqa: E731
 capture = lambda case: UnitTest("unit_shim_capture", case)  # noqa: E731
 session = lambda case: UnitTest("unit_session", case)  # noqa: E731
 join = lambda case: UnitTest("unit_join", case)  # noqa: E731
+orders = lambda case: IntegrationTest("test_orders.py", "OrderTest." + case)  # noqa: E731
 
 HANDSHAKE = [
     Mutation("ready-not-checked", "the shim takes only a region that says READY", "shim/region.cpp",
@@ -140,4 +141,22 @@ JOIN = [
              "  launches_.clear();\n", "", join("a new session starts from nothing")),
 ]
 
-MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN
+ORDERS = [
+    Mutation("deadline-before-answer", "what came while we stood still is read before its deadline is judged",
+             "sidecar/session/session.cpp", "  read_packets();\n  if (state_ != before) return;\n", "  (void)before;\n",
+             session("an answer that came while this process stood still is taken before its deadline is judged")),
+    Mutation("dead-peer-holds", "a peer that has gone does not hold the shim", "shim/control_answers.cpp",
+             "  if (peer_.open() && peer_.hung_up()) lose_peer();\n", "",
+             orders("test_clients_dead_in_the_queue_of_a_stopped_shim")),
+    Mutation("session-of-the-one-before", "a shim whose last session is still ending is not asked to begin another",
+             "sidecar/pipeline/attachments.cpp",
+             "    if (hello.armed()) attachment->arm_again_ns = monotonic_ns() + kOthersSessionNs;\n", "",
+             orders("test_sidecar_restarted_in_mid_session")),
+    Mutation("files-not-fetched", "files are there when their program has gone", "sidecar/pipeline/attachments.cpp",
+             "  attachment->to_fetch = code_.missing_files(session.target());\n", "",
+             orders("test_program_that_is_gone_before_its_stacks_are_walked")),
+    Mutation("rings-of-the-dead", "a process that has ended gives its rings back", "sidecar/pipeline/drained_target.cpp",
+             "  collector_.release();\n", "", orders("test_max_sessions")),
+]
+
+MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN + ORDERS
