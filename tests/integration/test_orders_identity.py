@@ -8,6 +8,7 @@ import unittest
 
 from handshake_rig import LONG
 from harness import WORKLOADS, Bench, ProfileTest, Stepped, Window, Workload, launches_of, main, wait_until
+from losses import anomalies
 
 ROOT_ONLY = unittest.skipIf(os.geteuid() != 0, "makes PID namespaces: needs root")
 # Pid 1 of a PID namespace of its own, with its own /proc.
@@ -142,7 +143,7 @@ class IdentityTest(ProfileTest):
         profile = window.take()
         self.assertEqual(launches_of(profile, "launch_from_thread"), 4_000)
         self.assertEqual(len(profile["processes"]), 5)
-        self.assertIn("ended_early", [anomaly["kind"] for anomaly in profile["anomalies"]])
+        self.assertIn("ended_early", anomalies(profile))
 
     def test_fork_and_exec_again_and_again(self):
         """One process becomes four programs in turn, each a session of its own under one window."""
