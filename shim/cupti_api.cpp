@@ -131,7 +131,7 @@ bool try_handed(const Attempt& attempt) {
   const std::size_t count = handed_cupti(handed);
   CuptiCandidates candidates;
   for (std::size_t at = 0; at < count; ++at)
-    candidates.add(handed[at].cuda_version, "/proc/self/fd", handed[at].name);
+    candidates.add(handed[at].cuda_version, "/proc/thread-self/fd", handed[at].name);
   candidates.order_for(attempt.driver_version);
   for (std::size_t at = 0; at < candidates.size(); ++at) {
     if (try_path(candidates[at].path, 0, attempt)) return true;

@@ -43,6 +43,10 @@ const char* to_string(Mode mode) {
       return "pillion install";
     case Mode::probe:
       return "pillion probe";
+    case Mode::inject:
+      return "pillion inject";
+    case Mode::doctor:
+      return "pillion doctor";
   }
   return "pillion";
 }

@@ -18,13 +18,19 @@ Result<void> add_uid(Options& options, const std::string& text) {
 }
 
 constexpr Flag kFlags[] = {
-    {"socket-dir", "DIR", "/run/pillion", "folder of the shims' sockets; also PILLION_SOCKET_DIR", kProfiling,
-     kAttachesNothing, [](Options& o, const std::string& text) { return store_name(text, o.socket_dir); }},
-    {"pid", "N", "", "attach to this process alone", kServe | kAttach,
-     ModeReasons(kCommand, "the target is the command after --") + kAttachesNothing,
+    {"socket-dir", "DIR", "/run/pillion", "folder of the shims' sockets; also PILLION_SOCKET_DIR",
+     kProfiling | kInject | kDoctor, kFindsNothing,
+     [](Options& o, const std::string& text) { return store_name(text, o.socket_dir); }},
+    {"pid", "N", "", "this process alone; inject needs it", kServe | kAttach | kInject | kDoctor,
+     ModeReasons(kCommand, "the target is the command after --") + kFindsNothing,
      [](Options& o, const std::string& text) {
        return store(parse_whole_within(text, 1, 4'194'304), o.pid);
      }},
+    {"force", "", "false",
+     "inject also where nothing says that it will do good or no harm: no CUDA in use, an unknown seccomp "
+     "filter",
+     kInject, kInjectsNothing,
+     [](Options& o, const std::string& text) { return store(parse_boolean(text), o.force); }, true},
     {"wait-for-shim", "DURATION", "60s", "how long to wait for the first shim; 0 waits for ever", kProfiling,
      kAttachesNothing,
      [](Options& o, const std::string& text) {

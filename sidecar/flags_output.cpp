@@ -11,8 +11,10 @@ namespace {
 using namespace std::chrono_literals;
 
 Result<void> set_format(Options& options, const std::string& text) {
+  options.format_text = text == "text";
+  if (options.format_text) return {};
   const auto format = http::parse_profile_format(text);
-  if (!format) return fail("read", "'" + text + "'", "not pprof, json or folded");
+  if (!format) return fail("read", "'" + text + "'", "not pprof, json or folded, nor doctor's text");
   options.format = *format;
   return {};
 }
@@ -47,7 +49,9 @@ constexpr Flag kFlags[] = {
      }},
     {"o", "FILE", "", "file to write, - for stdout (default profile.pb.gz, .json or .folded)", kRecord,
      kWritesNoFile, [](Options& o, const std::string& text) { return store_name(text, o.output); }},
-    {"format", "pprof|json|folded", "pprof", "format of the profile", kRecord, kWritesNoFile, set_format},
+    {"format", "pprof|json|folded|text", "pprof",
+     "format of the profile: pprof, json or folded; of doctor's answer: text (its default) or json",
+     kRecord | kDoctor, kFormatsNothing, set_format},
     {"type", "gpu", "gpu", "what to profile: only the GPU in this build", kRecord, kWritesNoFile, set_type},
     {"cupti-dir", "DIR", "", "folder with further libcupti.so files to install (may be repeated)", kInstall,
      kInstallsNothing,

@@ -10,8 +10,8 @@
 namespace pillion {
 
 // record is two modes because its flags differ.
-enum class Mode : std::uint8_t { serve, record_attach, record_command, install, probe };
-inline constexpr std::size_t kModes = 5;
+enum class Mode : std::uint8_t { serve, record_attach, record_command, install, probe, inject, doctor };
+inline constexpr std::size_t kModes = 7;
 
 // A set of Mode values.
 using ModeSet = std::uint32_t;
@@ -24,6 +24,8 @@ inline constexpr ModeSet kCommand = mode_bit(Mode::record_command);
 inline constexpr ModeSet kRecord = kAttach | kCommand;
 inline constexpr ModeSet kInstall = mode_bit(Mode::install);
 inline constexpr ModeSet kProbe = mode_bit(Mode::probe);
+inline constexpr ModeSet kInject = mode_bit(Mode::inject);
+inline constexpr ModeSet kDoctor = mode_bit(Mode::doctor);
 inline constexpr ModeSet kProfiling = kServe | kRecord;
 
 // Why something does not apply in these modes; finishes the sentence "flag -x cannot be used with `pillion

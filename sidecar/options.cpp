@@ -16,6 +16,8 @@ usage:
   pillion [serve] [flags]                     answer profiles over HTTP
   pillion record [flags] [-pid N]             write one profile of what is attached
   pillion record [flags] -- COMMAND ARGS...   start COMMAND with the shim and profile it
+  pillion inject [flags] -pid N               load the shim into a CUDA process that runs
+  pillion doctor [flags] [-pid N]             say what can be profiled and injected into, and what is missing
   pillion install [flags] DIR                 copy the shim and CUPTI to where a workload can load them
   pillion probe [flags] live|ready            ask a running pillion; exit code 0 means yes
 
@@ -95,7 +97,10 @@ Result<Mode> find_mode(const Parts& parts) {
   if (parts.command == "record") return parts.dashes ? Mode::record_command : Mode::record_attach;
   if (parts.command == "install") return Mode::install;
   if (parts.command == "probe") return Mode::probe;
-  return usage("unknown command '" + parts.command + "'", "there are serve, record, install and probe");
+  if (parts.command == "inject") return Mode::inject;
+  if (parts.command == "doctor") return Mode::doctor;
+  return usage("unknown command '" + parts.command + "'",
+               "there are serve, record, inject, doctor, install and probe");
 }
 
 Help make_help(const Parts& parts, Mode mode) {
@@ -171,12 +176,18 @@ Result<void> check_together(Options& options) {
   }
   // A record is never split, and a ring that holds just one would drop every second.
   const std::uint64_t ring_bytes = std::uint64_t{options.stacks_ring_kib} << 10;
-  const bool profiling = options.mode != Mode::install && options.mode != Mode::probe;
+  const bool profiling = (mode_bit(options.mode) & kProfiling) != 0;
   if (profiling && std::uint64_t{options.stack_bytes} * 2 > ring_bytes) {
     return usage("flag -stack-bytes", std::to_string(options.stack_bytes) +
                                           " is more than half of a stacks ring (-stacks-ring-kib " +
                                           std::to_string(options.stacks_ring_kib) + ")");
   }
+  if (options.mode == Mode::inject && !options.pid)
+    return usage("inject", "needs the process: pillion inject -pid N");
+  if (options.format_text && options.mode != Mode::doctor)
+    return usage("flag -format", "text is doctor's; a profile is pprof, json or folded");
+  if (options.mode == Mode::doctor && options.format == http::ProfileFormat::folded)
+    return usage("flag -format", "doctor answers in text or json");
   if (options.output.empty()) options.output = std::string("profile") + http::file_suffix(options.format);
   if (options.mode == Mode::record_attach && !options.duration) options.duration = std::chrono::seconds(20);
   return {};

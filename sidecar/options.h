@@ -31,7 +31,7 @@ enum class Probe : std::uint8_t { live, ready };
 struct Options {
   Mode mode = Mode::serve;
 
-  // Where and what to attach (serve, record).
+  // Where and what to attach (serve, record, inject, doctor).
   std::string socket_dir;
   std::optional<std::uint32_t> pid;
   std::chrono::milliseconds wait_for_shim{};  // 0: for ever
@@ -65,6 +65,13 @@ struct Options {
   std::vector<std::string> command;  // record_command: never empty
   bool socket_dir_given = false;     // by flag or environment
   std::string shim;                  // CUDA_INJECTION64_PATH; empty: the one beside this program
+
+  bool format_text = false;  // doctor: -format text
+
+  // inject
+  bool force = false;
+  std::vector<std::uint32_t> shim_allow_uids;  // PILLION_ALLOW_UID, for the shim
+  std::string shim_log;                        // PILLION_LOG, for the shim: a path of the target's
 
   // install
   std::string install_dir;

@@ -16,7 +16,9 @@ constexpr const char* kShimFile = "libpillion.so";
 // The shim is in a process that has been started: its environment is what it was.
 constexpr ModeReasons kReadByTheShim =
     ModeReasons(kServe | kAttach, "the shim reads it, in the environment that the workload is started with") +
-    kAttachesNothing;
+    kFindsNothing + ModeReasons(kDoctor, "doctor starts no shim");
+constexpr ModeReasons kNotInjected =
+    kReadByTheShim + ModeReasons(kInject, "the shim reads it where it is loaded at the workload's start");
 
 Result<void> any(Options&, const std::string&) { return {}; }
 
@@ -31,16 +33,28 @@ Result<void> check_eager(Options&, const std::string& text) {
 }
 
 // "1000,65532", as the shim reads it.
-Result<void> check_ids(Options&, const std::string& text) {
+Result<std::vector<std::uint32_t>> parse_ids(const std::string& text) {
+  std::vector<std::uint32_t> ids;
   std::size_t at = 0;
   while (true) {
     const auto comma = text.find(',', at);
     const auto id =
         parse_whole_within(text.substr(at, comma - at), 0, std::numeric_limits<std::uint32_t>::max() - 1);
     if (!id) return fail("read", "'" + text + "'", "not numbers, separated by commas");
-    if (comma == std::string::npos) return {};
+    ids.push_back(*id);
+    if (comma == std::string::npos) return ids;
     at = comma + 1;
   }
+}
+
+Result<void> check_ids(Options&, const std::string& text) {
+  const auto ids = parse_ids(text);
+  if (!ids) return tl::make_unexpected(ids.error());
+  return {};
+}
+
+Result<void> set_allowed_uids(Options& options, const std::string& text) {
+  return store(parse_ids(text), options.shim_allow_uids);
 }
 
 // The driver loads one library.
@@ -61,22 +75,23 @@ constexpr Variable kVariables[] = {
      "folder where the shim makes its socket and pillion looks for it; -socket-dir is stronger (for a "
      "command that "
      "record starts: a folder of its own)",
-     Reader::both, kProfiling, kAttachesNothing, set_socket_dir},
+     Reader::both, kProfiling | kInject | kDoctor, kFindsNothing, set_socket_dir},
     {"CUDA_INJECTION64_PATH", "FILE", "",
      "libpillion.so: loads the shim; record starts its command with the one beside itself, or with the one "
      "named "
      "here",
-     Reader::driver, kCommand, kReadByTheShim, set_injection},
+     Reader::driver, kCommand, kNotInjected, set_injection},
     {"PILLION_ALLOW_UID", "UID,...", "", "users who may profile the workload besides its own and root",
-     Reader::shim, kCommand, kReadByTheShim, check_ids},
+     Reader::shim, kCommand | kInject, kReadByTheShim, set_allowed_uids},
     {"PILLION_ALLOW_GID", "GID,...", "", "groups whose members may profile the workload", Reader::shim,
-     kCommand, kReadByTheShim, check_ids},
+     kCommand, kNotInjected, check_ids},
     {"PILLION_EAGER", "0|1", "0", "1: keep the modules that are loaded before anybody attaches", Reader::shim,
-     kCommand, kReadByTheShim, check_eager},
-    {"PILLION_LOG", "FILE", "", "where the shim writes its log (1 MiB at most)", Reader::shim, kCommand,
-     kReadByTheShim, any},
+     kCommand, kNotInjected, check_eager},
+    {"PILLION_LOG", "FILE", "", "where the shim writes its log (1 MiB at most)", Reader::shim,
+     kCommand | kInject, kReadByTheShim,
+     [](Options& o, const std::string& text) { return store_name(text, o.shim_log); }},
     {"PILLION_CUPTI_PATH", "FILE", "", "the one libcupti that the shim takes, instead of searching",
-     Reader::shim, kCommand, kReadByTheShim, any},
+     Reader::shim, kCommand, kNotInjected, any},
     {"POD_NAME", "NAME", "", "label `pod` of the profile (downward API)", Reader::pillion, kProfiling,
      kAttachesNothing, any},
     {"POD_NAMESPACE", "NAME", "", "label `namespace` of the profile (downward API)", Reader::pillion,

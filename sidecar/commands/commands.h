@@ -27,6 +27,8 @@ using RuntimeFactory = std::function<std::unique_ptr<Runtime>(const Options&)>;
 [[nodiscard]] int record(const Options& options, const RuntimeFactory& make_runtime,
                          const std::filesystem::path& from);
 [[nodiscard]] int probe(const Options& options);
+[[nodiscard]] int inject(const Options& options, const std::filesystem::path& from);
+[[nodiscard]] int doctor(const Options& options, const std::filesystem::path& from);
 [[nodiscard]] int install(const Options& options, const std::filesystem::path& from);
 
 }  // namespace pillion::commands

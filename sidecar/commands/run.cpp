@@ -33,6 +33,10 @@ int run(const std::vector<std::string>& arguments, const RuntimeFactory& make_ru
       return install(options, program_folder());
     case Mode::probe:
       return probe(options);
+    case Mode::inject:
+      return inject(options, program_folder());
+    case Mode::doctor:
+      return doctor(options, program_folder());
   }
   return kInternal;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inject/attach_access.h"
 
+#include <fcntl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -159,7 +160,9 @@ AttachRights read_rights(const std::string& proc_root, const ProcessFolder& targ
   if (label != "unconfined") rights.security_label = printable(label);
   struct stat status {};
   const ProcessStatus theirs = parse_status(target.read("status").value_or(""));
-  rights.not_dumpable = ::fstat(target.fd(), &status) == 0 && status.st_uid != theirs.uids[1];
+  // Not the folder: it is its user's in any case.
+  rights.not_dumpable =
+      ::fstatat(target.fd(), "status", &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_uid != theirs.uids[1];
   return rights;
 }
 

@@ -49,6 +49,25 @@ std::string why_not_memfd(int root, const ProcessStatus& status, std::uint64_t s
   return "the /proc in its root is that of another PID namespace";
 }
 
+// In the folders that the loader looks into, with that of the C library for systems that have others. An
+// entry in its cache or in LD_LIBRARY_PATH is not looked at: these libraries are libc's own, and lie beside
+// it.
+bool has_library(int root, const std::string& name, const std::string& libc_path) {
+  std::string folders[] = {libc_path.substr(0, libc_path.rfind('/')),
+                           "/lib/x86_64-linux-gnu",
+                           "/usr/lib/x86_64-linux-gnu",
+                           "/lib64",
+                           "/usr/lib64",
+                           "/lib",
+                           "/usr/lib"};
+  for (const auto& path : folders) {
+    const UniqueFd folder = open_in_root(root, path.c_str());
+    if (folder.valid() && ::faccessat(folder.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+      return true;
+  }
+  return false;
+}
+
 bool may_hold_file(int folder, const ProcessStatus& target) {
   struct stat entry {};
   struct statvfs system {};
@@ -65,7 +84,7 @@ bool may_hold_file(int folder, const ProcessStatus& target) {
 }  // namespace
 
 DeliveryPath look_for_delivery(const ProcessFolder& folder, std::uint32_t thread, const ProcessStatus& status,
-                               std::uint64_t start_time) {
+                               std::uint64_t start_time, const TargetProgram& program) {
   DeliveryPath path;
   const std::string name = "task/" + std::to_string(thread) + "/root";
   const UniqueFd root(::openat(folder.fd(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -75,6 +94,9 @@ DeliveryPath look_for_delivery(const ProcessFolder& folder, std::uint32_t thread
   }
   path.no_memfd = why_not_memfd(root.get(), status, start_time);
   path.memfd = path.no_memfd.empty();
+  for (const auto& needed : program.not_loaded) {
+    if (!has_library(root.get(), needed, program.c_library_path)) path.lacking = needed;
+  }
   for (const char* directory : kDirectories) {
     const UniqueFd opened = open_in_root(root.get(), directory);
     if (!opened.valid() || !may_hold_file(opened.get(), status)) continue;
@@ -85,12 +107,17 @@ DeliveryPath look_for_delivery(const ProcessFolder& folder, std::uint32_t thread
 }
 
 std::optional<Refusal> judge_delivery(const std::string& who, const DeliveryPath& path) {
-  if (path.memfd || !path.file_directory.empty()) return std::nullopt;
-  return Refusal{
-      RefusalReason::no_delivery,
-      "the shim's file cannot be given to " + who + ": " + path.no_memfd +
-          ", and neither /tmp, /var/tmp, /dev/shm nor /run there can be written to and executed from",
-      "mount /proc, or a folder such as /tmp that may be written and executed from, into its root"};
+  // Not only for the way of the file: the shim tells itself apart, and finds stacks and libraries, by its
+  // /proc.
+  if (!path.memfd)
+    return Refusal{RefusalReason::no_delivery, path.no_memfd + ", and the shim cannot do without: " + who,
+                   "mount /proc into its root"};
+  if (!path.lacking.empty())
+    return Refusal{
+        RefusalReason::no_delivery,
+        path.lacking + ", which the shim asks for, is neither loaded by " + who + " nor in its root",
+        "add it to its root; it is a part of glibc"};
+  return std::nullopt;
 }
 
 }  // namespace pillion::inject

@@ -12,7 +12,7 @@ namespace pillion::inject {
 
 // How the shim's file reaches the target.
 enum class Delivery : std::uint8_t {
-  memfd,  // a memory file of the target's own, loaded as /proc/self/fd/N
+  memfd,  // a memory file of the target's own, loaded as /proc/thread-self/fd/N
   file    // a copy in Examination::file_directory, removed once it is loaded
 };
 
@@ -42,6 +42,7 @@ struct ResidentShim {
 struct Examination {
   std::uint32_t pid = 0;            // as this process's /proc names it
   std::uint64_t start_time = 0;     // clock ticks since boot, field 22 of /proc/PID/stat
+  std::uint32_t live_thread = 0;    // one that has not ended: pid itself, unless the leader has
   std::uint32_t inner_pid = 0;      // in the target's own PID namespace (last of NSpid)
   std::uint64_t pid_namespace = 0;  // inode of /proc/PID/ns/pid
   std::uint32_t uid = 0;            // effective

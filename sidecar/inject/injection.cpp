@@ -55,7 +55,7 @@ struct Meeting {
 };
 
 Meeting choose_meeting(const Examination& found, const std::string& watched) {
-  const std::string root = "/proc/" + std::to_string(found.pid) + "/root";
+  const std::string root = "/proc/" + std::to_string(found.live_thread) + "/root";
   if (!watched.empty() && same_directory(watched, root + watched)) return {watched, ""};
   if (found.own_network_namespace) return {"", ""};
   const std::string directory = found.file_directory.empty() ? "/tmp" : found.file_directory;

@@ -51,7 +51,8 @@ SeccompFilters look_at_filters(const std::string& proc_root, const ProcessFolder
 std::optional<Refusal> judge_filters(const std::string& who, const SeccompFilters& filters) {
   if (filters.mode == kStrict)
     return Refusal{RefusalReason::seccomp,
-                   who + " runs in seccomp's strict mode: every call of the shim would end it", ""};
+                   who + " runs in seccomp's strict mode, and the shim's first call would end it",
+                   "a program in this mode cannot be profiled"};
   if (!filters.unknown()) return std::nullopt;
   return Refusal{RefusalReason::seccomp,
                  who + " has a seccomp filter of its own (" + std::to_string(filters.filters) + " in all, " +

@@ -14,12 +14,16 @@ std::string find_shim_socket(const ProcessFolder& folder, std::uint32_t thread, 
                            PILLION_SOCKET_SUFFIX;
   const auto text = folder.read("task/" + std::to_string(thread) + "/net/unix");
   if (!text) return {};
-  const std::size_t at = text->find("/" + name + "\n");
-  if (at == std::string::npos) return {};
-  // The line ends in the path, which is the only field with a slash.
+  const std::size_t at = text->find(name);
+  if (at == std::string::npos || at == 0) return {};
+  if ((*text)[at - 1] == '@') return "@" + name;
+  // The line ends in the path, the only field with a slash. It is the one at bind: the shim renames its
+  // socket from .NAME.new once others may connect.
   const std::size_t line = text->rfind('\n', at) + 1;
   const std::size_t path = text->find('/', line);
-  return printable(std::string_view(*text).substr(path, at + 1 + name.size() - path));
+  const std::size_t folder_end = text->rfind('/', at);
+  if (path == std::string::npos || path > at) return {};
+  return printable(std::string_view(*text).substr(path, folder_end + 1 - path)) + name;
 }
 
 }  // namespace pillion::inject

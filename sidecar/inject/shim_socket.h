@@ -8,9 +8,9 @@
 
 namespace pillion::inject {
 
-// The path that the shim of a process bound its socket to, as it said it itself: in its own root, which may
-// be another than ours. Empty: it has none. Every process of a network namespace sees the names of all its
-// sockets.
+// The path of the socket of a process's shim, as the process said it itself: in its own root, which may be
+// another than ours; or '@' and an abstract name. Empty: it has none. Every process of a network namespace
+// sees the names of all its sockets.
 [[nodiscard]] std::string find_shim_socket(const ProcessFolder& folder, std::uint32_t thread,
                                            std::uint32_t inner_pid, std::uint64_t start_time);
 

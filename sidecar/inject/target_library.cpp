@@ -42,7 +42,8 @@ Result<TargetLibrary> make_memory_file(LoaderLink& loader, const std::string& na
   } else {
     loader.keep(slot, number);  // the limit of descriptors is lower
   }
-  return TargetLibrary{number, "/proc/self/fd/" + std::to_string(number), true};
+  // /proc/self leads nowhere once the main thread has ended.
+  return TargetLibrary{number, "/proc/thread-self/fd/" + std::to_string(number), true};
 }
 
 // What dlerror gave: a string in the target's memory.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inject/target_look.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #include "base/printable.h"
 #include "inject/shim_socket.h"
@@ -69,14 +71,16 @@ std::optional<Refusal> judge_process(std::uint32_t pid, const ProcessStatus& sta
   const std::string who = name_of(pid, status);
   const std::string number = std::to_string(pid);
   if (stat.kernel_thread)
-    return Refusal{RefusalReason::kernel_thread, who + " is a thread of the kernel", ""};
+    return Refusal{RefusalReason::kernel_thread, who + " is a thread of the kernel",
+                   "name a program's process"};
   if (status.thread_group != pid)
     return Refusal{RefusalReason::not_a_target,
                    number + " is a thread of process " + std::to_string(status.thread_group),
                    "-pid " + std::to_string(status.thread_group)};
   if (pid == static_cast<std::uint32_t>(::getpid()))
-    return Refusal{RefusalReason::not_a_target, "process " + number + " is pillion itself", ""};
-  if (live.any == 0) return Refusal{RefusalReason::no_process, who + " has ended", ""};
+    return Refusal{RefusalReason::not_a_target, "process " + number + " is pillion itself",
+                   "name another process"};
+  if (live.any == 0) return Refusal{RefusalReason::no_process, who + " has ended", "name one that runs"};
   if (live.all_stopped)
     return Refusal{RefusalReason::not_a_target,
                    who + " is stopped, and none of its threads can load anything",
@@ -95,6 +99,38 @@ std::optional<Refusal> judge_tracer(const std::string& proc_root, const std::str
   }
   return Refusal{RefusalReason::traced, who + " is traced " + by + ", and a process has one tracer at a time",
                  "end the debugger or tracer (gdb, strace, another injection) first"};
+}
+
+// The right to trace opens what the kernel guards by it; some files in /proc are their owner's besides.
+std::optional<Refusal> judge_files(const std::string& who, const ProcessFolder& folder, std::uint32_t thread,
+                                   const ProcessStatus& status, const AttachRights& rights) {
+  const std::string name = "task/" + std::to_string(thread) + "/syscall";
+  if (::faccessat(folder.fd(), name.c_str(), R_OK, AT_EACCESS) == 0 || errno != EACCES) return std::nullopt;
+  return Refusal{RefusalReason::not_permitted,
+                 "what the threads of " + who +
+                     " sleep in only its user and root may read, and pillion runs as user " +
+                     std::to_string(rights.own.uids[1]),
+                 "run pillion as user " + std::to_string(status.uids[1]) +
+                     " or root, or add CAP_DAC_READ_SEARCH to CAP_SYS_PTRACE"};
+}
+
+// The shim is inert in a program that runs with more rights than who started it.
+std::optional<Refusal> judge_security(const std::string& who, const ProcessFolder& folder,
+                                      std::uint32_t thread) {
+  const auto text = folder.read("task/" + std::to_string(thread) + "/auxv");
+  if (!text) return std::nullopt;
+  for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= text->size(); at += sizeof(Elf64_auxv_t)) {
+    Elf64_auxv_t entry;
+    std::memcpy(&entry, text->data() + at, sizeof(entry));
+    if (entry.a_type != AT_SECURE || entry.a_un.a_val == 0) continue;
+    return Refusal{
+        RefusalReason::not_a_target,
+        who +
+            " runs with more rights than who started it (setuid or file capabilities), and the shim stays "
+            "inert there",
+        "start it as the user whose rights it needs"};
+  }
+  return std::nullopt;
 }
 
 // A child between vfork and exec runs in its parent's memory: what is loaded into it stays in the parent.
@@ -135,6 +171,9 @@ void look_inside(const std::string& who, const ProcessFolder& folder, const Proc
 
   look.found = look_at_program(who, folder, thread);
   look.program = look.found.refusal;
+  // The vector that is read here has another form in a 32-bit program.
+  const bool readable = !look.program || look.program->kind != RefusalReason::other_architecture;
+  if (!look.process && readable) look.process = judge_security(who, folder, thread);
   examination.functions = look.found.functions;
   examination.uses_cuda = !look.found.cuda_library.empty();
   examination.mapped_cupti = look.found.cupti_library;
@@ -146,7 +185,7 @@ void look_inside(const std::string& who, const ProcessFolder& folder, const Proc
     look.cuda = Refusal{RefusalReason::no_cuda, who + " does not use CUDA: libcuda is not loaded",
                         "-force injects all the same; the shim then waits for its first CUDA call"};
 
-  const DeliveryPath path = look_for_delivery(folder, thread, status, examination.start_time);
+  const DeliveryPath path = look_for_delivery(folder, thread, status, examination.start_time, look.found);
   examination.delivery = path.memfd ? Delivery::memfd : Delivery::file;
   examination.delivery_reason = path.no_memfd;
   examination.file_directory = path.file_directory;
@@ -170,6 +209,7 @@ TargetLook look_at_target(std::uint32_t pid, const LookOptions& options) {
   const std::string who = name_of(pid, status);
   const LiveThreads live = look_at_threads(*folder);
   look.examination.start_time = stat->start_time;
+  look.examination.live_thread = live.any;
   describe(*folder, status, live.any, look.examination);
   look.process = judge_process(pid, status, *stat, live);
   if (look.process && (live.any == 0 || !live.all_stopped)) return look;
@@ -180,10 +220,11 @@ TargetLook look_at_target(std::uint32_t pid, const LookOptions& options) {
   look.seccomp = judge_filters(who, look.filters);
   look.rights = read_rights(options.proc_root, *folder);
   look.access = explain_access(who, options.probe(pid), status, look.rights);
+  if (!look.access) look.access = judge_files(who, *folder, live.any, status, look.rights);
   if (!look.access) look_inside(who, *folder, status, live.any, options, look);
   // It may have ended meanwhile, and what was read then is nothing's.
-  if (!folder->read("status")) {
-    look.process = no_process(options, pid);
+  if (look_at_threads(*folder).any == 0) {
+    look.process = Refusal{RefusalReason::no_process, who + " has ended", "name one that runs"};
     look.examination.resident.reset();
   }
   return look;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "inject/target_memory.h"
 
-#include <unistd.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,9 @@
 namespace pillion::inject {
 
 bool TargetMemory::read(std::uint64_t address, void* to, std::size_t bytes) const {
-  if (address > INT64_MAX || bytes > INT64_MAX - address) return false;
-  return ::pread(fd_.get(), to, bytes, static_cast<off_t>(address)) == static_cast<ssize_t>(bytes);
+  const iovec here{to, bytes};
+  const iovec there{reinterpret_cast<void*>(address), bytes};
+  return ::process_vm_readv(thread_, &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
 std::string TargetMemory::read_text(std::uint64_t address, std::size_t bytes_max) const {

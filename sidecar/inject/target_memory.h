@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
-
-#include "base/unique_fd.h"
 
 namespace pillion::inject {
 
@@ -14,8 +14,9 @@ namespace pillion::inject {
 // What comes is foreign bytes, and may change between two reads.
 class TargetMemory {
  public:
-  // `fd`: of /proc/PID/mem, or of a file whose offsets stand for addresses.
-  explicit TargetMemory(UniqueFd fd) : fd_(std::move(fd)) {}
+  // `thread`: one of the process that is alive. By process_vm_readv, which asks for the right to trace and
+  // not, as /proc/PID/mem does, for that of the file's owner as well.
+  explicit TargetMemory(std::uint32_t thread) : thread_(static_cast<pid_t>(thread)) {}
 
   // All of it or nothing.
   [[nodiscard]] bool read(std::uint64_t address, void* to, std::size_t bytes) const;
@@ -30,7 +31,7 @@ class TargetMemory {
   [[nodiscard]] std::string read_text(std::uint64_t address, std::size_t bytes_max) const;
 
  private:
-  UniqueFd fd_;
+  pid_t thread_;
 };
 
 }  // namespace pillion::inject

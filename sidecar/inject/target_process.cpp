@@ -15,6 +15,7 @@ namespace pillion::inject {
 Result<TargetProcess> TargetProcess::open(const Examination& found) {
   TargetProcess target;
   target.pid_ = found.pid;
+  target.live_thread_ = found.live_thread;
   target.pidfd_.reset(static_cast<int>(::syscall(SYS_pidfd_open, found.pid, 0)));
   if (!target.pidfd_.valid()) return fail_errno("open process", std::to_string(found.pid));
   if (process_start_time("/proc", found.pid) != found.start_time) {
@@ -40,7 +41,8 @@ Result<UniqueFd> TargetProcess::descriptor(std::int64_t number) const {
 
 std::string TargetProcess::maps() const { return read_proc_text(folder() + "/maps"); }
 
-std::string TargetProcess::folder() const { return "/proc/" + std::to_string(pid_); }
+// A leader that has ended has neither maps nor files; a thread's folder is found under its own number, too.
+std::string TargetProcess::folder() const { return "/proc/" + std::to_string(live_thread_); }
 
 Result<void> write_at(int file, const void* bytes, std::size_t size, std::uint64_t offset) {
   const auto* at = static_cast<const char*>(bytes);

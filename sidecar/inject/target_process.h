@@ -21,11 +21,12 @@ class TargetProcess {
   // A copy of the target's descriptor `number`.
   [[nodiscard]] Result<UniqueFd> descriptor(std::int64_t number) const;
   [[nodiscard]] std::string maps() const;
-  // "/proc/PID"
+  // "/proc/PID", or that of a thread that lives
   [[nodiscard]] std::string folder() const;
 
  private:
   std::uint32_t pid_ = 0;
+  std::uint32_t live_thread_ = 0;
   UniqueFd pidfd_;
 };
 

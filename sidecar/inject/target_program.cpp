@@ -41,10 +41,10 @@ std::optional<Refusal> check_architecture(const std::string& who, const ProcessF
   const std::string name = "task/" + std::to_string(thread) + "/exe";
   const UniqueFd file(::openat(folder.fd(), name.c_str(), O_RDONLY | O_CLOEXEC));
   Elf64_Ehdr header;
-  if (!file.valid() || ::pread(file.get(), &header, sizeof(header), 0) != sizeof(header))
-    return Refusal{RefusalReason::failed, "the program file of " + who + " cannot be read", ""};
+  // One that may be executed and not read is judged by its memory alone.
+  if (!file.valid() || ::pread(file.get(), &header, sizeof(header), 0) != sizeof(header)) return std::nullopt;
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-    return Refusal{RefusalReason::other_architecture, who + " is not an ELF program", ""};
+    return Refusal{RefusalReason::other_architecture, who + " is not an ELF program", kStartWithShim};
   if (header.e_ident[EI_CLASS] != ELFCLASS64)
     return Refusal{RefusalReason::other_architecture, who + " is a 32-bit program",
                    "CUDA and the shim are for 64 bits"};
@@ -156,8 +156,7 @@ std::optional<Refusal> check_functions(const std::string& who, const TargetFunct
   need(functions.syscall_instruction, "a syscall instruction in syscall()");
   need(functions.sigreturn, "a sigreturn");
   if (missing.empty()) return std::nullopt;
-  return Refusal{RefusalReason::no_loader, "in the libraries of " + who + " there is no " + missing,
-                 kStartWithShim};
+  return Refusal{RefusalReason::no_loader, "the libraries of " + who + " lack " + missing, kStartWithShim};
 }
 
 // A program without a loader, whatever it may have loaded by itself: a second libc in a static program is not
@@ -189,7 +188,10 @@ void check_program(const std::string& who, const TargetMemory& memory, const Lib
   if (libraries.libc == nullptr)
     return refuse(RefusalReason::no_loader, who + " has not loaded glibc (libc.so.6)", kStartWithShim);
   const unsigned minor = glibc_minor(libraries.libc->image, memory);
-  program.c_library = "glibc 2." + std::to_string(minor);
+  program.c_library = "glibc, with symbols up to 2." + std::to_string(minor);
+  program.c_library_path = libraries.libc->file->path;
+  if (libraries.libpthread == nullptr) program.not_loaded.push_back("libpthread.so.0");
+  if (libraries.libdl == nullptr) program.not_loaded.push_back("libdl.so.2");
   if (libraries.libc_count > 1)
     return refuse(RefusalReason::no_loader,
                   who +
@@ -198,7 +200,7 @@ void check_program(const std::string& who, const TargetMemory& memory, const Lib
                   kStartWithShim);
   if (minor < kOldestGlibc)
     return refuse(RefusalReason::old_glibc,
-                  who + " runs on " + program.c_library + ", and the shim needs 2.17 or newer",
+                  who + " runs on glibc 2." + std::to_string(minor) + ", and the shim needs 2.17 or newer",
                   "run the program on a newer system");
   program.functions = find_functions(libraries, memory);
   program.refusal = check_functions(who, program.functions);
@@ -210,14 +212,12 @@ TargetProgram look_at_program(const std::string& who, const ProcessFolder& folde
   TargetProgram program;
   const std::string task = "task/" + std::to_string(thread);
   const auto maps = folder.read(task + "/maps");
-  UniqueFd mem(::openat(folder.fd(), (task + "/mem").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!maps || !mem.valid()) {
-    const std::string reason = maps ? std::strerror(errno) : maps.error().message();
-    program.refusal =
-        Refusal{RefusalReason::failed, "the memory of " + who + " cannot be read: " + reason, ""};
+  if (!maps) {
+    program.refusal = Refusal{RefusalReason::failed,
+                              "the memory of " + who + " cannot be read: " + maps.error().message(), ""};
     return program;
   }
-  const TargetMemory memory(std::move(mem));
+  const TargetMemory memory(thread);
   const std::vector<MappedFile> files = parse_mapped_files(*maps);
   std::vector<LoadedImage> images;
   for (const auto& file : files) {

@@ -43,6 +43,13 @@ Arguments complete(Mode mode, const Arguments& flag) {
     case Mode::probe:
       arguments = {"probe", "live"};
       break;
+    case Mode::inject:
+      arguments = {"inject"};
+      if (flag.empty() || !flag[0].starts_with("-pid")) arguments.insert(arguments.end(), {"-pid", "1"});
+      break;
+    case Mode::doctor:
+      arguments = {"doctor"};
+      break;
   }
   arguments.insert(arguments.end(), flag.begin(), flag.end());
   if (mode == Mode::record_command) arguments.insert(arguments.end(), {"--", "true"});
@@ -209,6 +216,24 @@ TEST_CASE("install and probe") {
   const auto probe = parsed({"probe", "ready", "-url", "http://127.0.0.1:7071/"});
   CHECK(probe.probe == Probe::ready);
   CHECK(probe.probe_target->text() == "127.0.0.1:7071");
+}
+
+TEST_CASE("inject and doctor") {
+  const auto inject = parsed({"inject", "-pid", "7", "-force"},
+                             {{"PILLION_ALLOW_UID", "1000,65532"}, {"PILLION_LOG", "/tmp/shim.log"}});
+  CHECK(inject.mode == Mode::inject);
+  CHECK(inject.pid == 7u);
+  CHECK(inject.force);
+  CHECK(inject.shim_allow_uids == std::vector<std::uint32_t>{1000, 65532});
+  CHECK(inject.shim_log == "/tmp/shim.log");
+  CHECK(refused({"inject"}).find("-pid N") != std::string::npos);
+  CHECK(refused({"serve", "-force"}).find("pillion inject") != std::string::npos);
+
+  CHECK(parsed({"doctor"}).format == http::ProfileFormat::pprof);
+  CHECK(parsed({"doctor", "-format", "text", "-pid=3"}).format_text);
+  CHECK(parsed({"doctor", "-format=json"}).format == http::ProfileFormat::json);
+  CHECK(refused({"doctor", "-format=folded"}).find("text or json") != std::string::npos);
+  CHECK(refused({"record", "-format=text"}).find("-format") != std::string::npos);
 }
 
 TEST_CASE("help is text, not an error, for every command") {
