@@ -37,7 +37,7 @@ extern "C" {
 
 #define PILLION_ABI_MAGIC 0x4e4c4950u /* "PILN" */
 #define PILLION_ABI_MAJOR 1u
-#define PILLION_ABI_MINOR 1u /* 1: record sequence numbers */
+#define PILLION_ABI_MINOR 2u /* 1: record sequence numbers; 2: Python frames */
 
 #define PILLION_SOCKET_DIR_DEFAULT "/run/pillion"
 /* Socket name: pillion-<pid namespace inode>-<pid>-<start time in clock ticks>.sock, all decimal. */
@@ -58,6 +58,7 @@ enum pillion_message_type {
   PILLION_DISARMED = 6, /* answer to DISARM, or unasked with its reason */
   PILLION_MAPS = 7,     /* one piece of /proc/self/maps; at arming, on change, and on GET_MAPS */
   PILLION_FILE = 8,     /* answer to GET_FILE; carries one fd unless error is set */
+  PILLION_PYTHON = 9,   /* behind HELLO and ARMED once it was looked for, and when it changes while armed */
   /* sidecar -> shim */
   PILLION_ARM = 64, /* carries three fds: events, stacks, arena */
   PILLION_RENEW = 65,
@@ -119,7 +120,8 @@ enum pillion_kinds {
   PILLION_KIND_OVERHEAD = 1u << 4,
   PILLION_KIND_STACKS = 1u << 5,
   PILLION_KIND_MODULES = 1u << 6,
-  PILLION_KIND_ALL = (1u << 7) - 1
+  PILLION_KIND_PYTHON = 1u << 7, /* needs STACKS; may come into force after ARMED, see pillion_python */
+  PILLION_KIND_ALL = (1u << 8) - 1
 };
 
 struct pillion_arm {
@@ -274,6 +276,28 @@ struct pillion_file {
 };
 PILLION_ASSERT_SIZE(pillion_file, 32);
 
+/* Why snapshots carry Python frames or do not. */
+enum pillion_python_state {
+  PILLION_PYTHON_NOT_ASKED = 0,
+  PILLION_PYTHON_IN_FORCE = 1,
+  PILLION_PYTHON_NONE = 2,           /* no CPython in this process (yet) */
+  PILLION_PYTHON_VERSION = 3,        /* a version whose structures are not known, or a pre-release */
+  PILLION_PYTHON_DEBUG_BUILD = 4,    /* other structures */
+  PILLION_PYTHON_FREE_THREADED = 5,  /* other structures */
+  PILLION_PYTHON_OFFSETS_DIFFER = 6, /* the interpreter publishes other offsets than its version has */
+  PILLION_PYTHON_INCOMPLETE = 7,     /* a symbol is missing; text names it */
+  PILLION_PYTHON_UNREADABLE = 8      /* process_vm_readv is not allowed here: nothing could be read safely */
+};
+
+struct pillion_python {
+  struct pillion_message_header header;
+  uint64_t generation; /* of the session, 0 asleep */
+  uint32_t version;    /* as Py_Version: 0x030b02f0 is 3.11.2; 0 while unknown */
+  uint32_t state;      /* enum pillion_python_state */
+  char text[224];      /* for people: what was found and why it is not in force; empty when it is */
+};
+PILLION_ASSERT_SIZE(pillion_python, 256);
+
 struct pillion_query {
   struct pillion_message_header header;
 };
@@ -379,7 +403,12 @@ struct pillion_counters {
   uint64_t launching_threads;
   uint64_t sample_interval; /* N in force: one launch in N */
   uint64_t last_tick_ns;
-  uint64_t reserved[34];
+  uint64_t python_snapshots;     /* snapshots with Python frames */
+  uint64_t python_partial;       /* of those, with PILLION_SNAPSHOT_PYTHON_PARTIAL */
+  uint64_t python_codes;         /* code objects that got an id */
+  uint64_t python_codes_refused; /* sightings of code objects without one: table or text full, unreadable */
+  uint64_t python_ns;            /* time of walking, part of snapshot_ns */
+  uint64_t reserved[29];
 };
 PILLION_ASSERT_SIZE(pillion_counters, 512);
 
@@ -396,6 +425,7 @@ enum pillion_record_type {
   PILLION_RECORD_NAME = 32,
   PILLION_RECORD_THREAD = 33,
   PILLION_RECORD_DEVICE = 34,
+  PILLION_RECORD_PYTHON_CODE = 35,
   /* stacks rings */
   PILLION_RECORD_SNAPSHOT = 64
 };
@@ -532,11 +562,53 @@ struct pillion_device {
 };
 PILLION_ASSERT_SIZE(pillion_device, 104);
 
-enum pillion_snapshot_flags {
-  PILLION_SNAPSHOT_TRUNCATED = 1u << 0, /* the stack is deeper than the cap */
-  PILLION_SNAPSHOT_FOREIGN = 1u << 1,   /* not on the thread's own stack: fiber or signal stack */
-  PILLION_SNAPSHOT_FAULTED = 1u << 2    /* the copy failed: stack_bytes is 0 or short */
+/* A Python code object, sent once per session; sent again when it found no room. It may be read later than
+ * the first snapshot that names it. Two records may say the same with two ids. */
+struct pillion_python_code {
+  struct pillion_record_header header;
+  uint32_t id;             /* from 1, per generation */
+  uint16_t version;        /* minor version below major: 0x030b is 3.11; says how the line table is encoded */
+  uint16_t flags;          /* enum pillion_python_code_flags */
+  uint32_t first_line;     /* co_firstlineno */
+  uint32_t qualname_bytes; /* co_qualname; co_name before 3.11, which has no other */
+  uint32_t filename_bytes; /* co_filename */
+  uint32_t line_table_bytes; /* co_lnotab (3.9), co_linetable (3.10: pairs; 3.11 on: location table) */
+  /* qualname, filename (UTF-8, lone surrogates as U+FFFD), line table: one behind the other, not terminated,
+     padded to 8 at the end */
 };
+PILLION_ASSERT_SIZE(pillion_python_code, 32);
+
+enum pillion_python_code_flags {
+  PILLION_PYTHON_CODE_NAME_CUT = 1u << 0,  /* qualname or filename was longer than the cap: cut at the end */
+  PILLION_PYTHON_CODE_LINES_CUT = 1u << 1, /* the line table was too large: none is sent, only first_line */
+  PILLION_PYTHON_CODE_NAME_LOST = 1u << 2  /* a string could not be read: it is empty */
+};
+
+#define PILLION_PYTHON_FRAMES_MAX 256u
+
+enum pillion_snapshot_flags {
+  PILLION_SNAPSHOT_TRUNCATED = 1u << 0,  /* the stack is deeper than the cap */
+  PILLION_SNAPSHOT_FOREIGN = 1u << 1,    /* not on the thread's own stack: fiber or signal stack */
+  PILLION_SNAPSHOT_FAULTED = 1u << 2,    /* the copy failed: stack_bytes is 0 or short */
+  PILLION_SNAPSHOT_PYTHON = 1u << 3,     /* python_frames frames follow the stack */
+  PILLION_SNAPSHOT_PYTHON_CUT = 1u << 4, /* more than PILLION_PYTHON_FRAMES_MAX: the root side is missing */
+  PILLION_SNAPSHOT_PYTHON_PARTIAL = 1u << 5 /* a pointer did not hold what it must, or the thread state may be
+                                               another interpreter's: frames on the root side are missing or,
+                                               in the second case, on the leaf side */
+};
+
+/* One Python frame. Frames are leaf first. */
+struct pillion_python_frame {
+  uint32_t code;  /* id of a PYTHON_CODE record; 0: the code object got none */
+  int32_t offset; /* of the current instruction in the bytecode, in bytes for every version; negative: it has
+                     not begun, which is the first line */
+  uint64_t entry; /* of a frame that was entered from C, i.e. the outermost of those that one native frame of
+                     the interpreter's loop runs: an address within that native frame on the C stack;
+                     PILLION_PYTHON_ENTRY_UNPLACED where the version leaves no trace there (3.9). 0: entered
+                     from the next frame, both run in one native frame */
+};
+PILLION_ASSERT_SIZE(pillion_python_frame, 16);
+#define PILLION_PYTHON_ENTRY_UNPLACED 1u
 
 enum pillion_snapshot_register {
   PILLION_REG_RIP = 0,
@@ -561,8 +633,8 @@ struct pillion_snapshot {
   uint64_t registers[PILLION_REG_COUNT];
   uint64_t stack_start; /* address of the first byte that follows; registers[RSP] lies within */
   uint32_t stack_bytes;
-  uint32_t reserved;
-  /* stack_bytes bytes, padded to 8 */
+  uint32_t python_frames; /* with PILLION_SNAPSHOT_PYTHON, else 0 */
+  /* stack_bytes bytes, padded to 8; then python_frames of struct pillion_python_frame */
 };
 PILLION_ASSERT_SIZE(pillion_snapshot, 120);
 

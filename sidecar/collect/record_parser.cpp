@@ -183,6 +183,8 @@ Verdict deliver(std::uint16_t type, std::span<const std::byte> record, RecordSin
       return deliver_thread(record, sink);
     case PILLION_RECORD_DEVICE:
       return deliver_device(record, sink);
+    case PILLION_RECORD_PYTHON_CODE:
+      return Verdict::delivered;  // known, not used yet
     case PILLION_RECORD_SNAPSHOT:
       return deliver_snapshot(record, sink, counts);
     default:

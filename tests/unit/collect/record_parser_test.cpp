@@ -156,6 +156,25 @@ TEST_CASE("unknown types and larger records of a newer minor are stepped over") 
   CHECK(sink.launches[1].correlation == 7);
 }
 
+TEST_CASE("Python frames behind a stack and code records disturb nothing") {
+  std::vector<std::byte> batch;
+  auto code = make_record<pillion_python_code>(PILLION_RECORD_PYTHON_CODE);
+  append(batch, with_tail(code, std::vector<std::byte>(16)));
+  auto snapshot = make_record<pillion_snapshot>(PILLION_RECORD_SNAPSHOT);
+  snapshot.stack_bytes = 16;
+  snapshot.flags = PILLION_SNAPSHOT_PYTHON;
+  snapshot.python_frames = 2;
+  append(batch, with_tail(snapshot, std::vector<std::byte>(16 + 2 * sizeof(pillion_python_frame))));
+  KeepingSink sink;
+  ParseCounts counts;
+  SequenceCheck sequence;
+  parse_records(batch, sink, counts, sequence);
+  CHECK(counts.records == 2);
+  CHECK(counts.unknown_records == 0);
+  REQUIRE(sink.snapshots.size() == 1);
+  CHECK(sink.snapshots[0].stack.size() == 16);
+}
+
 TEST_CASE("an impossible size ends the batch and is counted") {
   for (const std::uint32_t size : {0u, 4u, 7u, 9u, 47u, 40u, 4'096u, 0xfffffff8u, 0xffffffffu}) {
     INFO(size);
