@@ -44,6 +44,10 @@ constexpr Flag kFlags[] = {
     {"allow-uid", "UID", "",
      "accept shims of this user, too (may be repeated); those of the own user always are", kProfiling,
      kAttachesNothing, add_uid, false, true},
+    {"inject", "", "false",
+     "bring the shim into the process, or into each that uses CUDA, where it was started without",
+     kServe | kAttach, ModeReasons(kCommand, "the command is started with the shim") + kAttachesNothing,
+     [](Options& o, const std::string& text) { return store(parse_boolean(text), o.inject); }, true},
 };
 
 }  // namespace

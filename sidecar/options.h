@@ -37,6 +37,7 @@ struct Options {
   std::chrono::milliseconds wait_for_shim{};  // 0: for ever
   std::uint32_t max_sessions = 0;
   std::vector<uid_t> allow_uids;
+  bool inject = false;  // the shim into processes that were started without it
 
   // What the shims are asked for.
   std::chrono::milliseconds drain_every{};

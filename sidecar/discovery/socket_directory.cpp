@@ -92,6 +92,11 @@ void SocketDirectory::scan() {
     report_.exists = errno != ENOENT && errno != ENOTDIR;
     report_.error = std::strerror(errno);
   }
+  if (!options_.abstract_table.empty()) {
+    for (const AbstractSocket& socket : list_abstract_sockets(options_.abstract_table)) {
+      if (socket.address.pid_namespace == options_.abstract_pid_namespace) follow(socket.address, 0, socket.inode);
+    }
+  }
   drop_unseen();
   report_.sockets = entries_.size();
   report_.stale = static_cast<std::size_t>(std::count_if(
@@ -132,19 +137,23 @@ void SocketDirectory::consider(int directory_fd, const char* name, unsigned char
     ++report_.not_sockets;
     return;
   }
-  auto found = entries_.find(address->path);
+  follow(*address, status.st_dev, status.st_ino);
+}
+
+void SocketDirectory::follow(const ShimAddress& address, std::uint64_t device, std::uint64_t inode) {
+  auto found = entries_.find(address.path);
   if (found == entries_.end()) {
     if (entries_.size() >= options_.sockets_max) {
       ++report_.over_sockets_max;
       return;
     }
-    found = entries_.emplace(address->path, Entry{*address, status.st_dev, status.st_ino}).first;
-    found_.push_back(*address);
-  } else if (found->second.inode != status.st_ino || found->second.device != status.st_dev) {
+    found = entries_.emplace(address.path, Entry{address, device, inode}).first;
+    found_.push_back(address);
+  } else if (found->second.inode != inode || found->second.device != device) {
     // The same process bound anew: after exec it has the same name.
     loop_.cancel(found->second.timer);
-    found->second = Entry{*address, status.st_dev, status.st_ino};
-    found_.push_back(*address);
+    found->second = Entry{address, device, inode};
+    found_.push_back(address);
   }
   found->second.seen_in_scan = report_.scans;
 }

@@ -12,6 +12,7 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "discovery/abstract_sockets.h"
 #include "discovery/shim_address.h"
 
 namespace pillion::discovery {
@@ -25,6 +26,10 @@ class SocketDirectoryObserver {
 
 struct SocketDirectoryOptions {
   std::string path;
+  // Shims without a directory are looked for in this table, /proc/net/unix, if they live in this PID namespace
+  // (its inode). Empty: none are.
+  std::string abstract_table;
+  std::uint64_t abstract_pid_namespace = 0;
   std::size_t entries_max = 16'384;  // names read in one scan
   std::size_t sockets_max = 1'024;   // shims followed at once
   std::chrono::milliseconds rescan{
@@ -87,6 +92,7 @@ class SocketDirectory {
   void follow_directory();
   void scan();
   void read_entries(int directory_fd);
+  void follow(const ShimAddress& address, std::uint64_t device, std::uint64_t inode);
   void consider(int directory_fd, const char* name, unsigned char type);
   void drop_unseen();
   static void remove_name(const Entry& entry);

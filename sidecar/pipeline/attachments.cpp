@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/attachments.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -37,6 +39,11 @@ std::chrono::milliseconds again_after(GoneReason reason) {
   }
 }
 
+std::uint64_t own_pid_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
 }  // namespace
 
 Attachments::Attachments(EventLoop& loop, AttachConfig config, DrainThread& drain, TargetCode& code,
@@ -53,6 +60,10 @@ Attachments::~Attachments() = default;
 Result<void> Attachments::start() {
   discovery::SocketDirectoryOptions options;
   options.path = config_.socket_dir;
+  if (config_.abstract_sockets) {
+    options.abstract_table = "/proc/net/unix";
+    options.abstract_pid_namespace = own_pid_namespace();
+  }
   auto directory = discovery::SocketDirectory::create(loop_, options, *this);
   if (!directory) return tl::make_unexpected(directory.error());
   directory_ = std::move(*directory);
@@ -74,10 +85,17 @@ void Attachments::stop() {
   }
 }
 
+void Attachments::add(const discovery::ShimAddress& address, std::uint32_t uid) {
+  added_[address.path] = {address, uid};
+  on_found(address);
+}
+
 void Attachments::on_found(const discovery::ShimAddress& address) {
   if (stopping_ || attachments_.contains(address.path)) return;
   session::SessionOptions options;
   options.allowed_uids = config_.allow_uids;
+  const auto added = added_.find(address.path);
+  if (added != added_.end()) options.allowed_uids.push_back(added->second.second);
   Attachment attachment;
   attachment.address = address;
   attachment.session = std::make_unique<session::Session>(
@@ -213,8 +231,13 @@ void Attachments::on_gone(session::Session& session, const session::Gone& gone) 
   }
   if (gone.reason == GoneReason::stale) {
     directory_->mark_stale(path);
+    added_.erase(path);
   } else {
     directory_->find_again(path, again_after(gone.reason));
+    loop_.after(again_after(gone.reason), [this, path] {
+      const auto added = added_.find(path);
+      if (added != added_.end()) on_found(discovery::ShimAddress(added->second.first));
+    });
   }
   attachments_.erase(path);
   bell_.ring();

@@ -28,6 +28,7 @@ struct AttachConfig {
   session::ArmConfig arm;
   std::chrono::milliseconds linger{30'000};
   bool finalize = true;
+  bool abstract_sockets = false;  // also shims of this PID namespace that listen without a directory
 };
 
 // A process that was connected to, for /status and for people.
@@ -78,6 +79,9 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
 
   [[nodiscard]] Result<void> start();
   void stop();  // disarms everything without linger and lets go
+
+  // A shim that is in no directory that is followed: one that was injected. Shims of this uid are its kind.
+  void add(const discovery::ShimAddress& address, std::uint32_t uid);
 
   void begin_window(join::WindowId id, std::optional<std::uint32_t> pid);
   [[nodiscard]] WindowArming arming(join::WindowId id) const;
@@ -137,7 +141,8 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
   Bell& bell_;
   const std::shared_ptr<session::RingBudget> budget_;
   std::unique_ptr<discovery::SocketDirectory> directory_;
-  std::map<std::string, Attachment> attachments_;  // by path
+  std::map<std::string, Attachment> attachments_;                                  // by path
+  std::map<std::string, std::pair<discovery::ShimAddress, std::uint32_t>> added_;  // by path, with their uid
   std::map<join::WindowId, Wanted> windows_;
   TargetId next_target_ = 1;
   bool ever_attached_ = false;

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "commands/injection_settings.h"
+#include "commands/program_files.h"
 #include "discovery/process_survey.h"
 #include "pipeline/window_run.h"
 
@@ -31,6 +33,7 @@ AttachConfig attach_config(const Options& options) {
   config.ring_budget_bytes = options.ring_budget_bytes;
   config.allow_uids.assign(options.allow_uids.begin(), options.allow_uids.end());
   config.linger = options.linger;
+  config.abstract_sockets = options.inject || options.pid.has_value();
   config.finalize = options.finalize == Finalize::automatic;
   config.arm.sample_permyriad = options.sample_permyriad;
   config.arm.sample_mib_per_s = options.sample_mib_per_s;
@@ -80,11 +83,25 @@ Result<void> Pipeline::start() {
   build_->start();
   drain_->start(*unwind_);
   attach_thread_ = std::thread([this] { attach_loop_->run(); });
+  return options_.inject ? start_injections() : Result<void>{};
+}
+
+Result<void> Pipeline::start_injections() {
+  auto settings = commands::injection_settings(commands::program_folder());
+  if (!settings) return tl::make_unexpected(settings.error());
+  settings->socket_directory = options_.socket_dir;
+  injections_ = std::make_unique<Injections>(
+      InjectionsConfig{options_.pid, std::move(*settings)},
+      [this](const discovery::ShimAddress& address, std::uint32_t uid) {
+        (void)attach_loop_->post([this, address, uid] { attachments_->add(address, uid); });
+      });
+  injections_->start();
   return {};
 }
 
 void Pipeline::stop() {
   if (stopped_.exchange(true) || !attach_loop_) return;
+  if (injections_) injections_->stop();
   if (attach_thread_.joinable()) {
     (void)attach_loop_->post([this] { attachments_->stop(); });
     const auto deadline = steady_clock::now() + kDisarmPatience;

@@ -13,6 +13,7 @@
 #include "pipeline/attachments.h"
 #include "pipeline/build_thread.h"
 #include "pipeline/drain_thread.h"
+#include "pipeline/injections.h"
 #include "pipeline/target_code.h"
 #include "pipeline/unwind_thread.h"
 #include "runtime.h"
@@ -40,6 +41,7 @@ class Pipeline : public Runtime, private http::ProfileService {
   [[nodiscard]] http::Condition ready() override;
   [[nodiscard]] http::Condition alive() override;
 
+  [[nodiscard]] Result<void> start_injections();
   [[nodiscard]] std::size_t connected();
   [[nodiscard]] AttachReport report();
   // The last ones when the drain thread is too busy to answer: a counter must never seem to begin anew.
@@ -57,6 +59,7 @@ class Pipeline : public Runtime, private http::ProfileService {
   std::unique_ptr<BuildThread> build_;
   std::unique_ptr<Attachments> attachments_;
   std::thread attach_thread_;
+  std::unique_ptr<Injections> injections_;  // with -inject
   std::atomic<std::uint64_t> attach_beat_ns_{0};
   std::atomic<join::WindowId> next_window_{1};
   std::atomic<std::uint64_t> windows_taken_{0};

@@ -26,6 +26,13 @@ nlohmann::json json_of(const AttachmentView& view) {
           {"last_disarm", view.last_disarm}};
 }
 
+nlohmann::json json_of(const InjectionView& view) {
+  return {{"pid", view.pid},         {"comm", view.comm},
+          {"outcome", view.outcome}, {"text", view.text},
+          {"socket", view.socket},   {"library", view.library},
+          {"cupti", view.cupti},     {"stopped_us", view.stopped_ns / 1'000}};
+}
+
 nlohmann::json json_of(const discovery::SocketDirectoryReport& report, const std::string& path) {
   return {{"path", path},
           {"exists", report.exists},
@@ -79,6 +86,10 @@ nlohmann::json Pipeline::status() {
   const auto attach = report();
   nlohmann::json processes = nlohmann::json::array();
   for (const auto& view : attach.attachments) processes.push_back(json_of(view));
+  nlohmann::json injections = nlohmann::json::array();
+  if (injections_) {
+    for (const auto& view : injections_->views()) injections.push_back(json_of(view));
+  }
   const auto totals = this->totals();
   const auto unwound = unwind_->counters();
   nlohmann::json stacks;
@@ -93,6 +104,7 @@ nlohmann::json Pipeline::status() {
   return {{"wire", {{"major", PILLION_ABI_MAJOR}, {"minor", PILLION_ABI_MINOR}}},
           {"socket_directory", json_of(attach.directory, options_.socket_dir)},
           {"processes", processes},
+          {"injections", injections},
           {"not_attached", attach.unaccepted},
           {"connections_ended", attach.gone},
           {"refusals", attach.refusals},

@@ -8,11 +8,34 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 namespace pillion::session {
+namespace {
+
+Result<UniqueFd> connect_socket(const sockaddr_un& address, std::size_t path_bytes, const std::string& path) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return fail_errno("make socket for", path);
+  const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path_bytes);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) {
+    return fail_errno("connect", path);
+  }
+  return socket;
+}
+
+Result<UniqueFd> connect_to_abstract(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() > sizeof address.sun_path) return fail("connect", path, "the name is too long");
+  std::memcpy(address.sun_path + 1, path.data() + 1, path.size() - 1);
+  return connect_socket(address, path.size(), path);
+}
+
+}  // namespace
 
 Result<UniqueFd> connect_to(const std::string& path) {
+  if (path.starts_with('@')) return connect_to_abstract(path);
   // Through an O_PATH fd: what is checked is what is connected to, and the 107 bytes of sun_path do not
   // matter.
   const UniqueFd place(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -21,16 +44,11 @@ Result<UniqueFd> connect_to(const std::string& path) {
   if (::fstat(place.get(), &status) != 0) return fail_errno("connect", path);
   if (!S_ISSOCK(status.st_mode)) return tl::make_unexpected(Error{"connect", path, ENOTSOCK, {}});
 
-  UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return fail_errno("make socket for", path);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string link = "/proc/self/fd/" + std::to_string(place.get());
   std::memcpy(address.sun_path, link.c_str(), link.size() + 1);
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return fail_errno("connect", path);
-  }
-  return socket;
+  return connect_socket(address, link.size() + 1, path);
 }
 
 Result<PeerCredentials> peer_credentials(int fd) {

@@ -21,7 +21,8 @@ struct PeerCredentials {
 };
 
 // Non-blocking SOCK_SEQPACKET to the socket at `path`, of any length, never through a symbolic link at its
-// end. Error::number: ECONNREFUSED nobody listens, ENOENT gone, EAGAIN backlog full, ENOTSOCK something else.
+// end; a path of '@' and a name is an abstract socket's. Error::number: ECONNREFUSED nobody listens, ENOENT
+// gone, EAGAIN backlog full, ENOTSOCK something else.
 [[nodiscard]] Result<UniqueFd> connect_to(const std::string& path);
 
 [[nodiscard]] Result<PeerCredentials> peer_credentials(int fd);
