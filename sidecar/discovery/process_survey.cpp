@@ -32,7 +32,11 @@ struct Libraries {
 
 bool names_library(std::string_view line, std::string_view library) {
   const std::size_t slash = line.rfind('/');
-  return slash != std::string_view::npos && line.substr(slash + 1).starts_with(library);
+  if (slash == std::string_view::npos) return false;
+  line.remove_prefix(slash + 1);
+  constexpr std::string_view kMemory = "memfd:";  // injected
+  if (line.starts_with(kMemory)) line.remove_prefix(kMemory.size());
+  return line.starts_with(library);
 }
 
 void note_line(std::string_view line, Libraries& libraries) {

@@ -237,8 +237,7 @@ class Injection {
     struct stat status {};
     if (!source.valid() || ::fstat(source.get(), &status) != 0) return fail_errno("open", file.path);
     const int slot = cupti_slot + static_cast<int>(asked.cupti_count);
-    auto library =
-        make_library(loader, found_, "libcupti-" + std::to_string(file.cuda_version) + ".so", slot);
+    auto library = make_library(loader, found_, "libcupti.so." + std::to_string(file.cuda_version), slot);
     if (!library) return tl::make_unexpected(library.error());
     auto done = fill_library(*target_, *library, source.get(), static_cast<std::uint64_t>(status.st_size));
     // Without /proc the shim could not load it later.

@@ -67,7 +67,7 @@ std::string read_string(std::uint32_t pid, std::uint64_t address) {
 Result<TargetLibrary> make_library(LoaderLink& loader, const Examination& found, const std::string& name,
                                    int slot) {
   if (found.delivery == Delivery::memfd) return make_memory_file(loader, name, slot);
-  const std::string path = found.file_directory + "/.pillion-" + std::to_string(found.inner_pid) + "-" + name;
+  const std::string path = found.file_directory + "/" + name + "." + std::to_string(found.inner_pid);
   const std::uint64_t text = loader.put_text(kPathOffset, path);
   // One that an injection left behind which was broken off; ours by the claim on the process.
   if (auto gone = loader.system_call(SYS_unlink, {text}); !gone) return tl::make_unexpected(gone.error());

@@ -8,7 +8,11 @@
 namespace pillion::profile {
 namespace {
 
-std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+std::string_view base_name(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  constexpr std::string_view kMemory = "memfd:";  // an injected shim, and the CUPTI that came with it
+  return name.starts_with(kMemory) ? name.substr(kMemory.size()) : name;
+}
 
 // libcuda.so.1 and libcuda.so.580.159, but not libcudart: that is the application's side of the call.
 bool belongs_to_capture(std::string_view name) {

@@ -39,13 +39,14 @@ TEST_CASE("processes are told apart by what they have mapped") {
   add_process(proc, 10, "plain", mapping("/usr/lib/libc.so.6"));
   add_process(proc, 11, "train\x1b", mapping("/usr/lib/libc.so.6") + cuda);
   add_process(proc, 12, "served", cuda + mapping("/pillion/libpillion.so"));
+  add_process(proc, 15, "injected", cuda + mapping("/memfd:libpillion.so (deleted)"));
   add_process(proc, 13, "runtime only", mapping("/opt/libcudart.so.13"));
   add_process(proc, 14, "kthread", "");
   std::filesystem::create_directory(proc / "self-like");
   const ProcessSurvey survey = survey_processes(proc.path());
-  CHECK(survey.processes == 5);
+  CHECK(survey.processes == 6);
   CHECK(survey.cuda_without_shim == 1);
-  CHECK(survey.cuda_with_shim == 1);
+  CHECK(survey.cuda_with_shim == 2);
   CHECK(survey.unreadable_count == 0);
   const std::string text = survey.text();
   CHECK(contains(text, "11 (train?, uid " + std::to_string(::getuid()) + ")"));
