@@ -4,8 +4,7 @@
 #include <cstdio>
 
 #include "commands/commands.h"
-#include "commands/cupti_pairing.h"
-#include "commands/program_files.h"
+#include "commands/injection_settings.h"
 
 namespace pillion::commands {
 namespace {
@@ -60,24 +59,18 @@ int report_outcome(const inject::InjectionOutcome& outcome, const inject::Examin
 }  // namespace
 
 int inject(const Options& options, const std::filesystem::path& from) {
-  const auto shim = find_shim(from);
-  if (!shim) {
-    std::fprintf(stderr, "pillion: %s\n", shim.error().message().c_str());
+  auto settings = injection_settings(from);
+  if (!settings) {
+    std::fprintf(stderr, "pillion: %s\n", settings.error().message().c_str());
     return kInternal;
   }
   const auto found = inject::examine(*options.pid, {.force = options.force});
   if (!found) return refuse(found.error());
   if (found->resident) return report_resident(*found);
-  inject::InjectionSettings settings;
-  settings.shim_path = shim->string();
-  settings.socket_directory = options.socket_dir;
-  settings.allow_uids = options.shim_allow_uids;
-  settings.log_path = options.shim_log;
-  if (const auto cupti = find_cupti({from})) {
-    for (const auto& file : *cupti)
-      settings.cupti.push_back({cuda_version_of_cupti_file(file.place), file.source.string()});
-  }
-  return report_outcome(inject::inject(*found, settings), *found);
+  settings->socket_directory = options.socket_dir;
+  settings->allow_uids = options.shim_allow_uids;
+  settings->log_path = options.shim_log;
+  return report_outcome(inject::inject(*found, *settings), *found);
 }
 
 }  // namespace pillion::commands
