@@ -94,7 +94,8 @@ void SocketDirectory::scan() {
   }
   if (!options_.abstract_table.empty()) {
     for (const AbstractSocket& socket : list_abstract_sockets(options_.abstract_table)) {
-      if (socket.address.pid_namespace == options_.abstract_pid_namespace) follow(socket.address, 0, socket.inode);
+      if (socket.address.pid_namespace == options_.abstract_pid_namespace)
+        follow(socket.address, 0, socket.inode);
     }
   }
   drop_unseen();

@@ -26,8 +26,8 @@ class SocketDirectoryObserver {
 
 struct SocketDirectoryOptions {
   std::string path;
-  // Shims without a directory are looked for in this table, /proc/net/unix, if they live in this PID namespace
-  // (its inode). Empty: none are.
+  // Shims without a directory are looked for in this table, /proc/net/unix, if they live in this PID
+  // namespace (its inode). Empty: none are.
   std::string abstract_table;
   std::uint64_t abstract_pid_namespace = 0;
   std::size_t entries_max = 16'384;  // names read in one scan
