@@ -78,6 +78,21 @@ bool set_clock(const CuptiApi& api, pillion_refused* refused) {
   return true;
 }
 
+// Which of enum pillion_kinds a launch of this kind can give records of.
+std::uint32_t kinds_of_launch(std::uint8_t launch) {
+  constexpr std::uint32_t kCopies = PILLION_KIND_MEMCPY | PILLION_KIND_PEER_COPY;
+  switch (launch) {
+    case PILLION_LAUNCH_COPY:
+      return kCopies;
+    case PILLION_LAUNCH_SET:
+      return PILLION_KIND_MEMSET;
+    case PILLION_LAUNCH_GRAPH:
+      return PILLION_KIND_KERNEL | kCopies | PILLION_KIND_MEMSET;
+    default:
+      return PILLION_KIND_KERNEL;
+  }
+}
+
 void enable_callbacks(const CuptiApi& api, std::uint32_t kinds, Subscription* subscription,
                       cupti::Result* launch_result) {
   const auto enable = [&](cupti::CallbackDomain domain, std::uint32_t cbid) {
@@ -94,6 +109,8 @@ void enable_callbacks(const CuptiApi& api, std::uint32_t kinds, Subscription* su
   // either.
   constexpr std::uint32_t kLaunchKernel = 307;
   for (const DriverCbid& entry : kDriverCbids) {
+    // A launch whose execution nobody records would only wait for it.
+    if ((kinds & kinds_of_launch(entry.kind)) == 0) continue;
     const cupti::Result result = enable(cupti::kDomainDriverApi, entry.cbid);
     if (entry.cbid == kLaunchKernel) *launch_result = result;
   }

@@ -11,6 +11,7 @@
 #include "mapped_file.h"
 #include "maps_watch.h"
 #include "shim_log.h"
+#include "start_hold.h"
 #include "system_calls.h"
 
 namespace pillion::shim {
@@ -49,7 +50,12 @@ void ControlSession::send_hello() {
   hello.pid_namespace = config_.self.pid_namespace;
   hello.start_time = config_.self.start_time;
   hello.now_ns = monotonic_ns();
-  if (capture_context_exists()) hello.flags |= PILLION_HELLO_CONTEXT;
+  // While cuInit waits there is none, and the question itself might wait for cuInit.
+  if (program_is_held()) {
+    hello.flags |= PILLION_HELLO_HELD;
+  } else if (capture_context_exists()) {
+    hello.flags |= PILLION_HELLO_CONTEXT;
+  }
   if (config_.eager) hello.flags |= PILLION_HELLO_EAGER;
   if (config_.late) hello.flags |= PILLION_HELLO_LATE;
   if (!asleep()) hello.flags |= PILLION_HELLO_ARMED;
@@ -82,6 +88,8 @@ void ControlSession::on_message(std::uint32_t type) {
       return on_get_file();
     case PILLION_QUERY:
       return send_hello();
+    case PILLION_START:
+      return release_program();
     default:
       return;  // RENEW: that it came is all it says
   }

@@ -19,13 +19,14 @@ struct Known {
 };
 
 constexpr Known kKnown[] = {
-    {PILLION_ARM, sizeof(pillion_arm), "ARM"},
+    {PILLION_ARM, PILLION_ARM_BYTES_1_0, "ARM"},
     {PILLION_RENEW, sizeof(pillion_renew), "RENEW"},
     {PILLION_DISARM, sizeof(pillion_disarm), "DISARM"},
     {PILLION_FLUSH, sizeof(pillion_flush), "FLUSH"},
     {PILLION_GET_MAPS, sizeof(pillion_get_maps), "GET_MAPS"},
     {PILLION_GET_FILE, sizeof(pillion_get_file), "GET_FILE"},
     {PILLION_QUERY, sizeof(pillion_query), "QUERY"},
+    {PILLION_START, sizeof(pillion_start), "START"},
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "control_messages.h"
 #include "maps_watch.h"
 #include "shim_log.h"
+#include "start_hold.h"
 #include "system_calls.h"
 
 namespace pillion::shim {
@@ -36,18 +37,20 @@ void ControlSession::drain(std::uint32_t reason, bool flush_first, bool finalize
 
 void ControlSession::lose_peer() {
   peer_.close();
+  release_program();
   armed_by_peer_ = false;
   for (Flush& flush : flushes_) flush.wanted = false;
   maps_again_ = false;
   maps_sent_generation_ = 0;
   release_maps();
   if (state_ == CaptureState::arming || state_ == CaptureState::armed) {
-    drain(PILLION_DISARM_PEER_GONE, false, true);
+    drain(PILLION_DISARM_PEER_GONE, false, finalize_unasked());
   }
 }
 
 void ControlSession::begin_exit() {
   exiting_ = true;
+  release_program();
   if (state_ == CaptureState::arming || state_ == CaptureState::armed)
     drain(PILLION_DISARM_EXIT, true, false);
 }
@@ -61,7 +64,8 @@ SessionMemory* ControlSession::arm_memory(const pillion_arm& arm) {
 
 void ControlSession::on_arm() {
   pillion_arm arm{};
-  std::memcpy(&arm, in_.bytes, sizeof arm);
+  arm.detach = PILLION_DISARM_FINALIZE;
+  std::memcpy(&arm, in_.bytes, in_.size < sizeof arm ? PILLION_ARM_BYTES_1_0 : sizeof arm);
   const char* problem = check_arm(arm);
   if (problem != nullptr) return refuse(PILLION_REFUSAL_BAD_MESSAGE, arm.generation, problem);
   if (exiting_) return refuse(PILLION_REFUSAL_INERT, arm.generation, "the process is ending");
@@ -116,6 +120,12 @@ void ControlSession::after_arming(std::uint64_t now) {
     pillion_armed armed = capture_armed();
     begin_message(&armed.header, PILLION_ARMED, sizeof armed);
     armed.generation = arm_.generation;
+    armed.lease_ms = arm_.lease_ms;
+    armed.detach = arm_.detach & PILLION_DISARM_FINALIZE;
+    armed.events_rings = memory_->events.ring_count();
+    armed.events_ring_bytes = memory_->events.ring_bytes();
+    armed.stacks_rings = memory_->stacks.ring_count();
+    armed.stacks_ring_bytes = memory_->stacks.ring_bytes();
     peer_.send(&armed, sizeof armed);
     maps_sent_generation_ = 0;
     send_maps_if_new();
@@ -128,7 +138,8 @@ void ControlSession::after_arming(std::uint64_t now) {
   } else if (now >= arming_deadline_) {
     log_line("arming missed its deadline of ms", "", arm_.deadline_ms);
     state_ = CaptureState::undoing;
-    capture_order_disarm({false, true, kFinalizeWaitMs});
+    const bool finalize = finalize_unasked();
+    capture_order_disarm({false, finalize, finalize ? kFinalizeWaitMs : 0});
     refuse(PILLION_REFUSAL_DEADLINE, arm_.generation,
            "CUPTI did not finish arming in time; it will be undone");
   }
@@ -202,7 +213,7 @@ void ControlSession::advance(std::uint64_t now) {
     if (lost != 0) {
       drain(lost, false, false);
     } else if (now >= lease_deadline_) {
-      drain(PILLION_DISARM_LEASE, false, true);
+      drain(PILLION_DISARM_LEASE, false, finalize_unasked());
     }
   }
   if (state_ == CaptureState::draining || state_ == CaptureState::undoing) {

@@ -78,6 +78,8 @@ class ControlSession {
 
   [[nodiscard]] SessionMemory* arm_memory(const pillion_arm& arm);
   void drain(std::uint32_t reason, bool flush_first, bool finalize);
+  // For a disarm that the sidecar does not ask for: as it said when it armed.
+  [[nodiscard]] bool finalize_unasked() const { return (arm_.detach & PILLION_DISARM_FINALIZE) != 0; }
   void after_arming(std::uint64_t now);
   void finish();
   void answer_flushes();

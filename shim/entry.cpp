@@ -20,6 +20,7 @@
 #include "process_state.h"
 #include "session_memory.h"
 #include "shim_log.h"
+#include "start_hold.h"
 #include "system_calls.h"
 
 namespace pillion::shim {
@@ -60,7 +61,9 @@ const char* start(const StartSettings& settings) {
   if (problem != nullptr) return inert(problem);
   ::pthread_atfork(nullptr, nullptr, in_forked_child);
   expect_exit();
+  hold_program(settings.recorder);  // before the first HELLO, which says it
   if (start_control_thread(config)) return nullptr;
+  release_program();
   remove_socket_name();
   stop_listening();
   return inert("no thread could be started");
@@ -74,7 +77,8 @@ StartSettings settings_of_environment() {
           variable("PILLION_LOG"),
           std::strcmp(variable("PILLION_EAGER"), "1") == 0,
           *variable("CUDA_INJECTION64_PATH") == '\0',
-          false};
+          false,
+          variable("PILLION_RECORDER")};
 }
 
 }  // namespace
@@ -90,6 +94,8 @@ const char* start_once(const StartSettings& settings) {
 // Called by the driver inside cuInit, or by whoever loads the library later; more often is harmless. Always
 // 1, which the driver takes as success: a shim that stays inert is no reason for cuInit to fail.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) {
-  static_cast<void>(pillion::shim::start_once(pillion::shim::settings_of_environment()));
+  if (pillion::shim::start_once(pillion::shim::settings_of_environment()) == nullptr) {
+    pillion::shim::wait_while_held();
+  }
   return 1;
 }

@@ -10,8 +10,9 @@ struct StartSettings {
   const char* allow_gids;
   const char* log_path;
   bool eager;
-  bool late;           // loaded by somebody else than cuInit
-  bool abstract_else;  // an abstract socket should the directory not do
+  bool late;                       // loaded by somebody else than cuInit
+  bool abstract_else;              // an abstract socket should the directory not do
+  const char* recorder = nullptr;  // PILLION_RECORDER, see start_hold.h
 };
 
 // Starts the shim; once per process. Null, or why it stays inert: `kStartedBefore` when it had been started.

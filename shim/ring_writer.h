@@ -160,6 +160,10 @@ class RingSet {
   [[nodiscard]] std::uint64_t resets() const;
   [[nodiscard]] bool quiescent() const;
 
+  // Control thread, while open.
+  [[nodiscard]] std::uint32_t ring_count() const { return count_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint32_t ring_bytes() const { return static_cast<std::uint32_t>(mask_ + 1); }
+
  private:
   // Spreads neighbouring tids without a division.
   static std::uint32_t first_ring(std::uint32_t tid, std::uint32_t count) {

@@ -137,17 +137,6 @@ Result<std::uint64_t> parse_bytes_within(std::string_view text, std::uint64_t lo
   return *value * factor;
 }
 
-Result<std::uint32_t> parse_permyriad(std::string_view text) {
-  auto rest = text;
-  const auto percent = take_decimal(rest);
-  const auto hundredths = percent ? *percent * 100 : 0;
-  const auto rounded = std::round(hundredths);
-  if (!percent || !rest.empty() || rounded < 1 || rounded > 10'000 || std::abs(hundredths - rounded) > 1e-6) {
-    return not_a(text, "a percentage from 0.01 to 100 with at most two decimals");
-  }
-  return static_cast<std::uint32_t>(rounded);
-}
-
 Result<bool> parse_boolean(std::string_view text) {
   if (text == "true" || text == "1" || text == "t") return true;
   if (text == "false" || text == "0" || text == "f") return false;

@@ -34,9 +34,6 @@ namespace pillion {
 [[nodiscard]] Result<std::uint64_t> parse_bytes_within(std::string_view text, std::uint64_t low,
                                                        std::uint64_t high);
 
-// "1", "0.5", "2.25": percent with at most two decimals, above 0 and up to 100; returns 1/100 of a percent.
-[[nodiscard]] Result<std::uint32_t> parse_permyriad(std::string_view text);
-
 // "true", "false", "1", "0", "t", "f" as Go's flag package.
 [[nodiscard]] Result<bool> parse_boolean(std::string_view text);
 

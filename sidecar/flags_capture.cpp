@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+#include "base/capture_settings.h"
 #include "flag_tables.h"
 #include "flag_values.h"
 #include "mode_reasons.h"
@@ -16,6 +17,14 @@ Result<void> set_finalize(Options& options, const std::string& text) {
 }
 
 constexpr Flag kFlags[] = {
+    {"kinds", "KIND,...", "all",
+     "what is recorded: all, or some of kernel, memcpy, memset, overhead, stacks, modules", kProfiling,
+     kAttachesNothing, [](Options& o, const std::string& text) { return store(parse_kinds(text), o.kinds); }},
+    {"lease", "DURATION", "5s", "a shim that hears nothing of pillion for so long lets go by itself",
+     kProfiling, kAttachesNothing,
+     [](Options& o, const std::string& text) {
+       return store(parse_duration_within(text, 1s, 10min), o.lease);
+     }},
     {"drain-every", "DURATION", "50ms", "how often the rings are read", kProfiling, kAttachesNothing,
      [](Options& o, const std::string& text) {
        return store(parse_duration_within(text, 1ms, 10s), o.drain_every);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "abi/pillion_abi.h"
 #include "flags.h"
 #include "variables.h"
 
@@ -20,9 +21,13 @@ usage:
   pillion doctor [flags] [-pid N]             say what can be profiled and injected into, and what is missing
   pillion install [flags] DIR                 copy the shim and CUPTI to where a workload can load them
   pillion probe [flags] live|ready            ask a running pillion; exit code 0 means yes
+  pillion help [COMMAND]                      the flags and environment variables of a command
+  pillion version                             of the program and of the wire to the shims
 
 Flags are written -name value, -name=value or with two dashes. `pillion COMMAND -help` shows those of a command.
-Exit codes: 0 done, 1 internal error, 2 usage, 3 no shim, 4 refused, 5 target gone.
+A flag's default is taken by every command; what else cannot apply is refused.
+Exit codes: 0 done, 1 internal error, 2 usage, 3 no shim, 4 refused, 5 target gone. `record -- COMMAND` that has
+written its profile exits as COMMAND did (128 + N when signal N ended it).
 )";
 
 constexpr const char* kSocketDirFlag = "socket-dir";
@@ -40,6 +45,7 @@ struct Parts {
   std::vector<std::string> after_dashes;
   bool dashes = false;
   bool help = false;
+  bool version = false;
 };
 
 tl::unexpected<Error> usage(const std::string& what, const std::string& detail) {
@@ -56,6 +62,10 @@ Result<std::size_t> take_flag(const std::vector<std::string>& arguments, std::si
 
   if (name == "help" || name == "h") {
     parts.help = true;
+    return 1;
+  }
+  if (name == "version") {
+    parts.version = true;
     return 1;
   }
   const auto* flag = find_flag(name);
@@ -100,7 +110,7 @@ Result<Mode> find_mode(const Parts& parts) {
   if (parts.command == "inject") return Mode::inject;
   if (parts.command == "doctor") return Mode::doctor;
   return usage("unknown command '" + parts.command + "'",
-               "there are serve, record, inject, doctor, install and probe");
+               "there are serve, record, inject, doctor, install, probe, help and version");
 }
 
 Help make_help(const Parts& parts, Mode mode) {
@@ -109,6 +119,30 @@ Help make_help(const Parts& parts, Mode mode) {
   const std::string environment = variables_help(modes);
   return {std::string(kUsage) + "\nflags of " + parts.command + ":\n" + flags_help(modes) +
           (environment.empty() ? "" : "\nenvironment of " + parts.command + ":\n" + environment)};
+}
+
+Help make_version() {
+  return {"pillion " PILLION_VERSION ", wire " + std::to_string(PILLION_ABI_MAJOR) + "." +
+          std::to_string(PILLION_ABI_MINOR) + "\n"};
+}
+
+// `help record` is `record -help`; neither help nor version does anything that a flag could change.
+Result<void> turn_help_and_version(Parts& parts) {
+  const bool help = parts.command == "help";
+  if (!help && parts.command != "version") return {};
+  if (!parts.given.empty()) {
+    return usage(std::string("flag -") + parts.given[0].flag->name,
+                 "cannot be used with `pillion " + parts.command + "`: it only prints");
+  }
+  const std::size_t wanted = help ? 1 : 0;
+  if (parts.dashes || parts.positional.size() > wanted) {
+    return usage("unexpected argument '" + (parts.dashes ? "--" : parts.positional[wanted]) + "'",
+                 help ? "pillion help COMMAND" : "version takes none");
+  }
+  parts.help = help;
+  parts.version = !help;
+  parts.command = parts.positional.empty() ? "serve" : parts.positional[0];
+  return {};
 }
 
 Result<void> set_defaults(Options& options) {
@@ -197,8 +231,10 @@ Result<void> check_together(Options& options) {
 
 Result<std::variant<Options, Help>> parse_options(const std::vector<std::string>& arguments,
                                                   const Environment& environment) {
-  const auto parts = take_apart(arguments);
+  auto parts = take_apart(arguments);
   if (!parts) return tl::make_unexpected(parts.error());
+  if (auto turned = turn_help_and_version(*parts); !turned) return tl::make_unexpected(turned.error());
+  if (parts->version) return make_version();
   const auto mode = find_mode(*parts);
   if (!mode) return tl::make_unexpected(mode.error());
   if (parts->help) return make_help(*parts, *mode);

@@ -42,6 +42,8 @@ struct Options {
   // What the shims are asked for.
   std::chrono::milliseconds drain_every{};
   std::uint64_t ring_budget_bytes = 0;  // over the rings of all processes
+  std::uint32_t kinds = 0;              // enum pillion_kinds
+  std::chrono::milliseconds lease{};    // a shim that hears nothing for so long disarms
   std::uint32_t sample_permyriad = 0;   // of the launching threads' time, 1/10000
   std::uint32_t sample_mib_per_s = 0;
   std::uint32_t stack_bytes = 0;  // most bytes of one snapshot
@@ -87,6 +89,7 @@ struct Options {
   bool operator==(const Options&) const = default;
 };
 
+// What -help, help, -version and version ask for.
 struct Help {
   std::string text;  // for stdout; exit code 0
 };

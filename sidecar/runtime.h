@@ -16,6 +16,8 @@ namespace pillion {
 enum class WaitOutcome : std::uint8_t {
   attached,  // a shim is connected
   deadline,  // Options::wait_for_shim is over
+  refused,   // it is over, and shims are there that do not take us: who_refused() names them
+  gone,      // record: the process of Options::pid is not there
   stopped    // the stop token asked for it
 };
 
@@ -38,6 +40,10 @@ class Runtime {
   // For people, several lines: which processes were seen, which have libcuda mapped without the shim (or that
   // it may not look, and what it needs), what to do.
   [[nodiscard]] virtual std::string what_was_seen() = 0;
+
+  // For people, a line for each shim that does not take us: whose it is, and why (another sidecar's pid, its
+  // user). Empty when there is none.
+  [[nodiscard]] virtual std::string who_refused() = 0;
 
   // Blocks until at least one process has been attached and every one that was has ended (true), or until
   // `stop` (false).

@@ -92,6 +92,11 @@ constexpr Variable kVariables[] = {
      [](Options& o, const std::string& text) { return store_name(text, o.shim_log); }},
     {"PILLION_CUPTI_PATH", "FILE", "", "the one libcupti that the shim takes, instead of searching",
      Reader::shim, kCommand, kNotInjected, any},
+    {"PILLION_RECORDER", "FILE", "",
+     "set by record for its command: locked as long as record waits for shims; the program's cuInit then "
+     "waits until "
+     "its shim is armed (10 s at most)",
+     Reader::shim, kCommand, kNotInjected, any},
     {"POD_NAME", "NAME", "", "label `pod` of the profile (downward API)", Reader::pillion, kProfiling,
      kAttachesNothing, any},
     {"POD_NAMESPACE", "NAME", "", "label `namespace` of the profile (downward API)", Reader::pillion,

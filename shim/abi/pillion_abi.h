@@ -37,7 +37,7 @@ extern "C" {
 
 #define PILLION_ABI_MAGIC 0x4e4c4950u /* "PILN" */
 #define PILLION_ABI_MAJOR 1u
-#define PILLION_ABI_MINOR 2u /* 1: record sequence numbers; 2: Python frames */
+#define PILLION_ABI_MINOR 3u /* 1: record sequence numbers; 2: Python frames; 3: START, what is in force */
 
 #define PILLION_SOCKET_DIR_DEFAULT "/run/pillion"
 /* Socket name: pillion-<pid namespace inode>-<pid>-<start time in clock ticks>.sock, all decimal. */
@@ -66,7 +66,8 @@ enum pillion_message_type {
   PILLION_FLUSH = 67,
   PILLION_GET_MAPS = 68,
   PILLION_GET_FILE = 69,
-  PILLION_QUERY = 70
+  PILLION_QUERY = 70,
+  PILLION_START = 71 /* 1.3; the program that waits in cuInit (PILLION_HELLO_HELD) may go on */
 };
 
 struct pillion_message_header {
@@ -82,7 +83,8 @@ enum pillion_hello_flags {
   PILLION_HELLO_CONTEXT = 1u << 0, /* the process has a CUDA context */
   PILLION_HELLO_EAGER = 1u << 1,   /* PILLION_EAGER=1 */
   PILLION_HELLO_LATE = 1u << 2,    /* the shim was loaded after cuInit */
-  PILLION_HELLO_ARMED = 1u << 3
+  PILLION_HELLO_ARMED = 1u << 3,
+  PILLION_HELLO_HELD = 1u << 4 /* 1.3; cuInit waits to be armed, without a context: ARM, then START */
 };
 
 struct pillion_hello {
@@ -136,8 +138,12 @@ struct pillion_arm {
   uint64_t events_bytes;     /* sizes of the three memfds; the shim checks them against fstat and seals */
   uint64_t stacks_bytes;
   uint64_t arena_bytes;
+  /* 1.3 */
+  uint32_t detach; /* enum pillion_disarm_flags of a disarm that nobody asks for: lease, peer gone */
+  uint32_t reserved;
 };
-PILLION_ASSERT_SIZE(pillion_arm, 72);
+PILLION_ASSERT_SIZE(pillion_arm, 80);
+#define PILLION_ARM_BYTES_1_0 72u /* a sidecar before 1.3 sends so much; `detach` is then FINALIZE */
 
 struct pillion_armed {
   struct pillion_message_header header;
@@ -150,8 +156,16 @@ struct pillion_armed {
   uint32_t driver_version;
   uint32_t cupti_version;
   char cupti_path[256];
+  /* 1.3: what else is in force */
+  uint32_t lease_ms;
+  uint32_t detach; /* enum pillion_disarm_flags */
+  uint32_t events_rings;
+  uint32_t events_ring_bytes;
+  uint32_t stacks_rings;
+  uint32_t stacks_ring_bytes;
 };
-PILLION_ASSERT_SIZE(pillion_armed, 312);
+PILLION_ASSERT_SIZE(pillion_armed, 336);
+#define PILLION_ARMED_BYTES_1_0 312u /* a shim before 1.3 sends so much */
 
 enum pillion_refusal {
   PILLION_REFUSAL_NONE = 0,
@@ -302,6 +316,11 @@ struct pillion_query {
   struct pillion_message_header header;
 };
 PILLION_ASSERT_SIZE(pillion_query, 16);
+
+struct pillion_start {
+  struct pillion_message_header header;
+};
+PILLION_ASSERT_SIZE(pillion_start, 16);
 
 /* ---- Shared memory ------------------------------------------------------------------------------------ *
  *

@@ -15,6 +15,10 @@ int wait_until_done(const Options& options, Runtime& runtime, const std::stop_to
     case WaitOutcome::deadline:
       log(LogLevel::error, "no shim came within the time of -wait-for-shim\n" + runtime.what_was_seen());
       return kNoShim;
+    case WaitOutcome::refused:
+      log(LogLevel::error, runtime.who_refused());
+      return kRefused;
+    case WaitOutcome::gone:  // only record asks
     case WaitOutcome::attached:
       break;
   }

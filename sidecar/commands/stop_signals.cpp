@@ -16,6 +16,7 @@ namespace pillion::commands {
 
 StopSignals::StopSignals(Further further) : further_(std::move(further)) {
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file past its limit is an error to report, no reason to die
   sigset_t taken;
   ::sigemptyset(&taken);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&taken, signal);

@@ -11,9 +11,9 @@
 
 namespace pillion::commands {
 
-// Takes SIGINT, SIGTERM and SIGHUP on a thread of its own, through a signalfd, and ignores SIGPIPE. Made on
-// the main thread before any other: threads started later inherit the blocked mask, so no code of ours ever
-// runs in a signal handler. The previous mask comes back at the end.
+// Takes SIGINT, SIGTERM and SIGHUP on a thread of its own, through a signalfd, and ignores SIGPIPE and
+// SIGXFSZ. Made on the main thread before any other: threads started later inherit the blocked mask, so no
+// code of ours ever runs in a signal handler. The previous mask comes back at the end.
 class StopSignals {
  public:
   // Called on the signal thread for every signal after the first, which only requests the stop.

@@ -44,7 +44,7 @@ Result<pid_t> spawn(const std::vector<std::string>& command, const std::vector<s
   ::posix_spawnattr_init(&attributes);
   sigset_t defaults;
   ::sigemptyset(&defaults);
-  ::sigaddset(&defaults, SIGPIPE);  // which we ignore
+  for (const int ignored_by_us : {SIGPIPE, SIGXFSZ}) ::sigaddset(&defaults, ignored_by_us);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
   ::posix_spawnattr_setsigmask(&attributes, &mask);
   ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);

@@ -58,6 +58,26 @@ Json quality(const profile::Profile& profile) {
   return out;
 }
 
+Json settings(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Settings& one : profile.settings) {
+    const CaptureSettings& is = one.in_force;
+    out.push_back({{"pid", one.pid},
+                   {"target", one.target},
+                   {"kinds", kinds_text(is.kinds)},
+                   {"sample_budget_percent", is.sample_permyriad / 100.0},
+                   {"sample_mib_per_s", is.sample_mib_per_s},
+                   {"stack_bytes", is.stack_bytes_max},
+                   {"events_rings", is.events_rings},
+                   {"events_ring_bytes", is.events_ring_bytes},
+                   {"stacks_rings", is.stacks_rings},
+                   {"stacks_ring_bytes", is.stacks_ring_bytes},
+                   {"lease_ms", is.lease_ms},
+                   {"finalize", is.finalize ? "auto" : "never"}});
+  }
+  return out;
+}
+
 Json kernels(const profile::Profile& profile) {
   Json out = Json::array();
   for (const profile::Kernel& kernel : profile.kernels) {
@@ -128,6 +148,7 @@ std::string to_json(const profile::Profile& profile) {
                       {"duration_ns", profile.t1_ns - profile.t0_ns}}},
                     {"processes", processes(profile)},
                     {"devices", devices(profile)},
+                    {"settings", settings(profile)},
                     {"quality", quality(profile)},
                     {"kernels", kernels(profile)},
                     {"mappings", mappings(profile)},

@@ -24,6 +24,12 @@ std::vector<std::string> quality_lines(const profile::Profile& profile) {
   for (const profile::QualityEntry& entry : profile.quality) {
     lines.push_back(entry.name + "=" + std::visit(ToText{}, entry.value));
   }
+  for (const profile::Settings& settings : profile.settings) {
+    std::string line = "settings pid=" + std::to_string(settings.pid);
+    for (const auto& [name, text] : settings_text(settings.in_force))
+      line += std::string(" ") + name + "=" + text;
+    lines.push_back(std::move(line));
+  }
   for (const profile::Anomaly& anomaly : profile.anomalies) {
     lines.push_back("anomaly=" + anomaly.kind + " " + std::to_string(anomaly.total) + " " + anomaly.meaning +
                     (anomaly.detail.empty() ? "" : ": " + anomaly.detail));

@@ -12,6 +12,9 @@ namespace {
 constexpr std::uint32_t kSecondsMax = 3600;
 constexpr std::uint32_t kPidMax = 4'194'304;  // PID_MAX_LIMIT of 64-bit Linux
 constexpr std::uint32_t kDeviceMax = 1023;
+constexpr std::uint32_t kSampleMibMax = 65'536;
+constexpr std::uint32_t kStackBytesMin = 1'024;
+constexpr std::uint32_t kStackBytesMax = 1'048'576;
 constexpr std::size_t kQuotedMax = 64;
 
 // What came from outside is shortened before it goes into a message.
@@ -49,6 +52,26 @@ std::string join(std::span<const std::string_view> words) {
 
 bool is_heap(ProfileType type) { return type == ProfileType::heap || type == ProfileType::allocs; }
 
+// What arming takes, under the names and with the ranges of the flags.
+tl::expected<void, ServiceError> apply_wish(const std::string& name, const std::string& text,
+                                            SettingsWish& wish) {
+  if (name == "kinds" || name == "sample-budget") {
+    const auto value = name == "kinds" ? parse_kinds(text) : parse_permyriad(text);
+    if (!value)
+      return tl::make_unexpected(
+          bad("parameter " + name + " is " + value.error().object + ", " + value.error().detail,
+              "as the flag -" + name));
+    (name == "kinds" ? wish.kinds : wish.sample_permyriad) = *value;
+  } else if (name == "sample-mib" || name == "stack-bytes") {
+    const bool mib = name == "sample-mib";
+    const auto value = mib ? parse_number(name, text, 1, kSampleMibMax)
+                           : parse_number(name, text, kStackBytesMin, kStackBytesMax);
+    if (!value) return tl::make_unexpected(value.error());
+    (mib ? wish.sample_mib_per_s : wish.stack_bytes_max) = *value;
+  }
+  return {};
+}
+
 tl::expected<void, ServiceError> apply(const std::string& name, const std::string& text,
                                        ProfileRequest& request, bool& has_seconds) {
   if (name == "seconds") {
@@ -80,6 +103,8 @@ tl::expected<void, ServiceError> apply(const std::string& name, const std::strin
               "the default is format=pprof"));
     }
     request.format = *format;
+  } else {
+    return apply_wish(name, text, request.wish);
   }
   return {};
 }
@@ -103,7 +128,8 @@ tl::expected<void, ServiceError> check_names(const Parameters& parameters,
 
 tl::expected<ProfileRequest, ServiceError> parse_profile_request(const Parameters& parameters,
                                                                  const ProfileType* fixed_type) {
-  static constexpr std::array<std::string_view, 5> kAll = {"seconds", "format", "pid", "device", "type"};
+  static constexpr std::array<std::string_view, 9> kAll = {
+      "seconds", "format", "pid", "device", "kinds", "sample-budget", "sample-mib", "stack-bytes", "type"};
   const std::span<const std::string_view> known(kAll.data(),
                                                 fixed_type == nullptr ? kAll.size() : kAll.size() - 1);
   if (auto names = check_names(parameters, known); !names) return tl::make_unexpected(names.error());

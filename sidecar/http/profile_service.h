@@ -12,6 +12,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <tl/expected.hpp>
 
+#include "base/capture_settings.h"
 #include "http/metrics_snapshot.h"
 #include "http/service_error.h"
 
@@ -44,9 +45,18 @@ struct ProfileRequest {
   std::optional<std::uint32_t> pid;     // as in the sidecar's PID namespace; unset: every attached process
   std::optional<std::uint32_t> device;  // CUDA ordinal in the workload; unset: every device
 
+  // What this request wants otherwise than the sidecar's flags say. A shim is armed once: while another
+  // window is open over it, other settings than its own are refused (settings_in_force).
+  SettingsWish wish;
+
   // The window also ends when the last selected process has ended. Set by `record`; over HTTP the window
   // keeps its length, because a process may come back.
   bool end_with_targets = false;
+
+  // With end_with_targets: requested once no process will come any more, as the command that brings them has
+  // ended. A token that cannot be requested: nobody knows, and a second without any is taken for the end (a
+  // process that executes another program is away for a moment).
+  std::stop_token targets_complete;
 };
 
 struct ServiceReply {

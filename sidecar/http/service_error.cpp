@@ -22,6 +22,7 @@ constexpr CodeRow kCodes[] = {
     {ErrorCode::unknown_pid, "unknown_pid", 404, 5},
     {ErrorCode::method_not_allowed, "method_not_allowed", 405, 2},
     {ErrorCode::request_timeout, "request_timeout", 408, 1},
+    {ErrorCode::settings_in_force, "settings_in_force", 409, 4},
     {ErrorCode::subscriber_held, "subscriber_held", 409, 4},
     {ErrorCode::too_large, "too_large", 413, 1},
     {ErrorCode::too_many_windows, "too_many_windows", 429, 1},

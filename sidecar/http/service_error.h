@@ -16,6 +16,8 @@ enum class ErrorCode : std::uint8_t {
   unknown_pid,       // 404: no attached process has this pid
   method_not_allowed,  // 405
   request_timeout,     // 408: the request head did not come in time
+  settings_in_force,   // 409: a window with other settings is open over the same process; the message names
+                       // both
   subscriber_held,     // 409: another CUPTI client holds the subscriber; the message names it
   too_large,           // 413: the profile or request passes a limit
   too_many_windows,    // 429

@@ -25,6 +25,9 @@ constexpr std::uint64_t kArmAgainNs = 1'000'000'000;
 constexpr std::uint64_t kOthersSessionNs = 2'000'000'000;
 constexpr std::chrono::milliseconds kFilePatience{15'000};  // nobody waits for a file fetched ahead
 constexpr std::size_t kUnacceptedListed = 16;
+// A driver under which CUPTI cannot be armed before cuInit returns: tried again once it has.
+constexpr std::uint32_t kDeadlinesForgiven = 5;
+constexpr std::uint32_t kRenewalsPerLease = 5;
 
 std::chrono::milliseconds again_after(GoneReason reason) {
   switch (reason) {
@@ -53,6 +56,7 @@ Attachments::Attachments(EventLoop& loop, AttachConfig config, DrainThread& drai
       drain_(drain),
       code_(code),
       bell_(bell),
+      holding_(config_.hold_programs),
       budget_(std::make_shared<session::RingBudget>(config_.ring_budget_bytes, config_.max_sessions)) {}
 
 Attachments::~Attachments() = default;
@@ -81,7 +85,7 @@ void Attachments::stop() {
   for (auto& [path, attachment] : attachments_) {
     const auto state = attachment.session->state();
     if (state == SessionState::armed || state == SessionState::arming)
-      attachment.session->disarm(config_.finalize);
+      attachment.session->disarm(config_.arm.settings.finalize);
   }
 }
 
@@ -96,6 +100,7 @@ void Attachments::on_found(const discovery::ShimAddress& address) {
   options.allowed_uids = config_.allow_uids;
   const auto added = added_.find(address.path);
   if (added != added_.end()) options.allowed_uids.push_back(added->second.second);
+  options.renew_every = std::chrono::milliseconds(config_.arm.settings.lease_ms / kRenewalsPerLease);
   Attachment attachment;
   attachment.address = address;
   attachment.session = std::make_unique<session::Session>(
@@ -104,12 +109,14 @@ void Attachments::on_found(const discovery::ShimAddress& address) {
   kept.session->connect();
 }
 
-void Attachments::on_lost(const discovery::ShimAddress&) {}  // the connection tells when the process has gone
+// Of a process that we are connected to, the connection tells.
+void Attachments::on_lost(const discovery::ShimAddress& address) { turned_away_.erase(address.path); }
 
 void Attachments::on_hello(session::Session& session, const session::Hello& hello) {
   auto* attachment = find(session);
   if (attachment == nullptr) return;
   attachment->asked = false;
+  attachment->held = hello.held();
   if (!attachment->accepted) {
     const discovery::TargetSelection selection(config_.pid ? std::vector<std::uint32_t>{*config_.pid}
                                                            : std::vector<std::uint32_t>{});
@@ -124,6 +131,7 @@ void Attachments::on_hello(session::Session& session, const session::Hello& hell
     attachment->accepted = true;
     if (hello.armed()) attachment->arm_again_ns = monotonic_ns() + kOthersSessionNs;
     ever_attached_ = true;
+    turned_away_.erase(attachment->address.path);
     ++totals_.sessions;
     directory_->mark_alive(attachment->address.path);
     code_.add(session.target(), session.file_channel());
@@ -133,6 +141,7 @@ void Attachments::on_hello(session::Session& session, const session::Hello& hell
   // The session of the peer before us has ended.
   if (!hello.armed() && session.generation() == 0) attachment->arm_again_ns = 0;
   arm_if_wanted(*attachment);
+  start_if_ready(*attachment);
   bell_.ring();
 }
 
@@ -142,8 +151,17 @@ void Attachments::on_armed(session::Session& session, const session::Armed& arme
   attachment->refused.reset();
   attachment->skipped.clear();
   const auto& hello = *session.hello();
-  ArmedTarget target{session.target(),         pid_of(*attachment), hello.comm, hello.exe, armed,
-                     session.memory()->rings()};
+  CaptureSettings in_force = armed.settings;
+  if (!armed.tells_everything) {
+    in_force = attachment->settings;
+    in_force.kinds = armed.settings.kinds;
+    in_force.sample_permyriad = armed.settings.sample_permyriad;
+    in_force.sample_mib_per_s = armed.settings.sample_mib_per_s;
+    in_force.stack_bytes_max = armed.settings.stack_bytes_max;
+  }
+  attachment->in_force = in_force;
+  ArmedTarget target{session.target(),     pid_of(*attachment),      hello.comm, hello.exe, armed, in_force,
+                     attachment->settings, session.memory()->rings()};
   session.drop_memory();  // the drain thread holds it from here on
   // The window's waiter must see the target on the drain thread before it opens its window there.
   if (!drain_.loop().post([this, target = std::move(target)]() mutable {
@@ -154,16 +172,33 @@ void Attachments::on_armed(session::Session& session, const session::Armed& arme
   }
   log(LogLevel::info, "armed process " + std::to_string(pid_of(*attachment)) + " with CUPTI " +
                           std::to_string(armed.cupti_version) + " from " + armed.cupti_path);
+  const auto difference = settings_difference(in_force, attachment->settings);
+  if (!difference.empty()) {
+    log(LogLevel::info, "process " + std::to_string(pid_of(*attachment)) + ": " + difference);
+  }
+  start_if_ready(*attachment);
 }
 
 void Attachments::on_refused(session::Session& session, const session::Refused& refused) {
   auto* attachment = find(session);
   if (attachment == nullptr) return;
+  const bool again = attachment->held && refused.reason == PILLION_REFUSAL_DEADLINE &&
+                     ++attachment->deadlines_missed <= kDeadlinesForgiven;
+  if (again) {
+    log(LogLevel::warning,
+        "process " + std::to_string(pid_of(*attachment)) +
+            " could not be armed before its cuInit returned: its first launches are missed");
+    attachment->arm_again_ns = monotonic_ns() + kArmAgainNs;
+    start_if_ready(*attachment);
+    bell_.ring();
+    return;
+  }
   attachment->refused = refused;
   attachment->refused_in = windows_.empty() ? 0 : windows_.rbegin()->first;
   ++totals_.refusals[session::refusal_name(refused.reason)];
   log(LogLevel::warning, "process " + std::to_string(pid_of(*attachment)) + " refused to be armed: " +
                              session::refusal_name(refused.reason) + ": " + refused.text);
+  start_if_ready(*attachment);
   bell_.ring();
 }
 
@@ -179,7 +214,8 @@ void Attachments::on_disarmed(session::Session& session, const session::Disarmed
        why = asked ? std::string() : "disarmed: " + reason] { drain_.end(target, generation, why); });
   log(LogLevel::info,
       "disarmed process " + std::to_string(pid_of(*attachment)) + ": " + attachment->last_disarm);
-  attachment->arm_again_ns = monotonic_ns() + kArmAgainNs;
+  attachment->in_force.reset();
+  if (!asked) attachment->arm_again_ns = monotonic_ns() + kArmAgainNs;
   if (disarmed.reason == PILLION_DISARM_CUPTI_FATAL || disarmed.reason == PILLION_DISARM_CLOBBERED) {
     attachment->refused = session::Refused{disarmed.generation, PILLION_REFUSAL_INERT, 0, {}, reason};
     attachment->refused_in = windows_.empty() ? 0 : windows_.rbegin()->first;
@@ -244,7 +280,12 @@ void Attachments::on_gone(session::Session& session, const session::Gone& gone) 
 }
 
 void Attachments::remember_unaccepted(const Attachment& attachment, const session::Gone& gone) {
-  if (gone.reason == GoneReason::stale || gone.reason == GoneReason::closed) return;
+  const std::string& path = attachment.address.path;
+  if (gone.reason == GoneReason::stale || gone.reason == GoneReason::closed) {
+    turned_away_.erase(path);
+    return;
+  }
+  turned_away_[path] = TurnedAway{pid_of(attachment), gone.reason, gone.text};
   auto& list = totals_.unaccepted;
   const std::string text = attachment.address.path + ": " + gone.text;
   if (std::find(list.begin(), list.end(), text) != list.end()) return;
@@ -272,10 +313,14 @@ void Attachments::arm_if_wanted(Attachment& attachment) {
     (void)session.keep_armed();
     return;
   }
-  if (!session.hello()->has_context() || monotonic_ns() < attachment.arm_again_ns) return;
+  if (!session.hello()->has_context() && !attachment.held) return;
+  if (monotonic_ns() < attachment.arm_again_ns) return;
   if (attachment.refused && attachment.refused_in >= windows_.rbegin()->first)
     return;  // until the next request
-  if (auto sent = session.arm(config_.arm); !sent) {
+  auto config = config_.arm;
+  config.settings = settings_for(attachment);
+  attachment.settings = config.settings;
+  if (auto sent = session.arm(config); !sent) {
     if (attachment.skipped.empty()) {
       ++totals_.over_budget;
       log(LogLevel::warning, "process " + std::to_string(pid_of(attachment)) + ": " + sent.error().message());
@@ -283,6 +328,15 @@ void Attachments::arm_if_wanted(Attachment& attachment) {
     attachment.skipped = sent.error().message();
     bell_.ring();
   }
+}
+
+// Once there is nothing to wait for: it is armed, or it will not be.
+void Attachments::start_if_ready(Attachment& attachment) {
+  if (!attachment.held || holding_) return;
+  const auto state = attachment.session->state();
+  if (state == SessionState::arming || state == SessionState::draining) return;
+  attachment.held = false;
+  attachment.session->start_program();
 }
 
 bool Attachments::in_scope(const Attachment& attachment, const Wanted& window) const {

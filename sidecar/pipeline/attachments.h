@@ -25,10 +25,11 @@ struct AttachConfig {
   std::uint32_t max_sessions = 64;
   std::uint64_t ring_budget_bytes = session::RingBudget::kBytesDefault;
   std::vector<std::uint32_t> allow_uids;
-  session::ArmConfig arm;
+  session::ArmConfig arm;  // unless a window wishes otherwise
   std::chrono::milliseconds linger{30'000};
-  bool finalize = true;
   bool abstract_sockets = false;  // also shims of this PID namespace that listen without a directory
+  // Programs that wait in cuInit go on only when the first window is open (record -- command).
+  bool hold_programs = false;
 };
 
 // A process that was connected to, for /status and for people.
@@ -42,8 +43,16 @@ struct AttachmentView {
   std::string cupti_path;
   std::uint32_t cupti_version = 0;
   std::uint32_t driver_version = 0;
+  std::optional<CaptureSettings> in_force;  // while armed
   std::string last_refusal;
   std::string last_disarm;  // why and what stayed behind
+};
+
+// A shim that is there and does not take us.
+struct TurnedAway {
+  std::uint32_t pid = 0;  // in the shim's own PID namespace
+  session::GoneReason reason = session::GoneReason::busy;
+  std::string text;
 };
 
 struct AttachReport {
@@ -51,6 +60,7 @@ struct AttachReport {
   std::vector<AttachmentView> attachments;
   std::map<std::string, std::uint64_t> gone;  // connections that ended, by reason
   std::vector<std::string> unaccepted;  // shims of other uids and those held by others, by name; the newest
+  std::vector<TurnedAway> turned_away;  // as things stand
   std::uint64_t sessions = 0;           // ever connected
   std::uint64_t over_budget = 0;
   std::uint64_t ring_bytes = 0;
@@ -83,7 +93,13 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
   // A shim that is in no directory that is followed: one that was injected. Shims of this uid are its kind.
   void add(const discovery::ShimAddress& address, std::uint32_t uid);
 
-  void begin_window(join::WindowId id, std::optional<std::uint32_t> pid);
+  // Arms what the window wants. The error is for the client: another window is open over the same process,
+  // with settings that this one does not want; then nothing was begun. A window without wishes takes what is
+  // in force.
+  [[nodiscard]] Result<void> begin_window(join::WindowId id, std::optional<std::uint32_t> pid,
+                                          const SettingsWish& wish = {});
+  // The window is open where records are joined: programs that wait in cuInit go on.
+  void release_programs();
   [[nodiscard]] WindowArming arming(join::WindowId id) const;
   void end_window(join::WindowId id);
 
@@ -107,12 +123,17 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
     std::string skipped;                      // why arm() could not even be sent
     std::string last_disarm;
     bool asked = false;  // whether it has a CUDA context by now; the answer is under way
+    bool held = false;   // its program waits in cuInit for us
+    std::uint32_t deadlines_missed = 0;
     std::uint64_t arm_again_ns = 0;
     std::vector<unwind::Mapping> to_fetch;  // files that no one has asked for yet
     bool fetching = false;
+    CaptureSettings settings;                 // of the last ARM
+    std::optional<CaptureSettings> in_force;  // while armed
   };
   struct Wanted {
     std::optional<std::uint32_t> pid;
+    SettingsWish wish;
     std::size_t gone = 0;
   };
 
@@ -128,7 +149,11 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
   void look_after_sessions();
   void arm_if_wanted(Attachment& attachment);
   void fetch_next_file(Attachment& attachment);
+  void start_if_ready(Attachment& attachment);
+  [[nodiscard]] CaptureSettings settings_for(const Attachment& attachment) const;
+  [[nodiscard]] std::string settings_conflict(const Attachment& attachment, const Wanted& window) const;
   [[nodiscard]] bool wanted(const Attachment& attachment) const;
+  [[nodiscard]] bool sole_window(const Attachment& attachment) const;
   [[nodiscard]] bool in_scope(const Attachment& attachment, const Wanted& window) const;
   [[nodiscard]] Attachment* find(const session::Session& session);
   [[nodiscard]] static std::uint32_t pid_of(const Attachment& attachment);
@@ -139,6 +164,7 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
   DrainThread& drain_;
   TargetCode& code_;
   Bell& bell_;
+  bool holding_;  // programs that wait in cuInit wait for the first window
   const std::shared_ptr<session::RingBudget> budget_;
   std::unique_ptr<discovery::SocketDirectory> directory_;
   std::map<std::string, Attachment> attachments_;                                  // by path
@@ -147,6 +173,7 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
   TargetId next_target_ = 1;
   bool ever_attached_ = false;
   bool stopping_ = false;
+  std::map<std::string, TurnedAway> turned_away_;  // by path
   EventLoop::TimerId care_timer_ = 0;
   AttachReport totals_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The half of Attachments that windows and reports ask.
+#include <algorithm>
 #include <utility>
 
 #include "pipeline/attachments.h"
@@ -8,12 +9,23 @@ namespace pillion::pipeline {
 
 using session::SessionState;
 
-void Attachments::begin_window(join::WindowId id, std::optional<std::uint32_t> pid) {
-  windows_[id] = Wanted{pid, 0};
+Result<void> Attachments::begin_window(join::WindowId id, std::optional<std::uint32_t> pid,
+                                       const SettingsWish& wish) {
+  const Wanted window{pid, wish};
+  for (const auto& [path, attachment] : attachments_) {
+    if (auto conflict = settings_conflict(attachment, window); !conflict.empty()) {
+      return fail("open a window over", "process " + std::to_string(pid_of(attachment)), std::move(conflict));
+    }
+  }
+  const auto scope = windows_.emplace(id, window).first;
   for (auto& [path, attachment] : attachments_) {
     attachment.skipped.clear();
-    if (!attachment.accepted || !in_scope(attachment, windows_[id])) continue;
-    if (attachment.session->hello()->has_context()) {
+    if (!in_scope(attachment, scope->second)) continue;
+    const auto state = attachment.session->state();
+    const bool on = state == SessionState::armed || state == SessionState::arming;
+    if (on && attachment.settings != settings_for(attachment) && sole_window(attachment)) {
+      attachment.session->disarm(config_.arm.settings.finalize);  // on_disarmed arms anew
+    } else if (attachment.session->hello()->has_context() || attachment.held) {
       arm_if_wanted(attachment);
     } else {
       // Its word is as old as its HELLO: a window that began on it would miss the launches until the next
@@ -22,6 +34,35 @@ void Attachments::begin_window(join::WindowId id, std::optional<std::uint32_t> p
       attachment.session->query();
     }
   }
+  return {};
+}
+
+// What the windows over it wish; they agree, or the later one was refused.
+CaptureSettings Attachments::settings_for(const Attachment& attachment) const {
+  for (const auto& [id, window] : windows_) {
+    if (window.wish.any() && in_scope(attachment, window))
+      return window.wish.applied_to(config_.arm.settings);
+  }
+  return config_.arm.settings;
+}
+
+bool Attachments::sole_window(const Attachment& attachment) const {
+  return std::count_if(windows_.begin(), windows_.end(),
+                       [&](const auto& window) { return in_scope(attachment, window.second); }) == 1;
+}
+
+// A shim is armed once, for all windows over it, so the first one's settings hold as long as one is open.
+std::string Attachments::settings_conflict(const Attachment& attachment, const Wanted& window) const {
+  if (!window.wish.any() || !in_scope(attachment, window) || !wanted(attachment)) return {};
+  const auto state = attachment.session->state();
+  const bool on = state == SessionState::armed || state == SessionState::arming;
+  const CaptureSettings held = on ? attachment.settings : settings_for(attachment);
+  return settings_difference(held, window.wish.applied_to(held));
+}
+
+void Attachments::release_programs() {
+  holding_ = false;
+  for (auto& [path, attachment] : attachments_) start_if_ready(attachment);
 }
 
 WindowArming Attachments::arming(join::WindowId id) const {
@@ -41,7 +82,7 @@ WindowArming Attachments::arming(join::WindowId id) const {
       ++answer.skipped;
       answer.skipped_text = attachment.skipped;
     } else if (state == SessionState::connected && !attachment.session->hello()->has_context() &&
-               !attachment.asked) {
+               !attachment.asked && !attachment.held) {
       ++answer.asleep;
     } else {
       ++answer.waiting;
@@ -52,11 +93,12 @@ WindowArming Attachments::arming(join::WindowId id) const {
 
 void Attachments::end_window(join::WindowId id) {
   windows_.erase(id);
+  release_programs();
   for (auto& [path, attachment] : attachments_) {
     if (!attachment.accepted || wanted(attachment)) continue;
     const auto state = attachment.session->state();
     if (state == SessionState::armed || state == SessionState::arming) {
-      attachment.session->disarm(config_.finalize, config_.linger);
+      attachment.session->disarm(config_.arm.settings.finalize, config_.linger);
     }
   }
 }
@@ -96,6 +138,7 @@ std::size_t Attachments::armed() const {
 AttachReport Attachments::report() const {
   AttachReport report = totals_;
   if (directory_) report.directory = directory_->report();
+  for (const auto& [path, turned] : turned_away_) report.turned_away.push_back(turned);
   report.ring_bytes = budget_->bytes();
   for (const auto& [path, attachment] : attachments_) {
     if (!attachment.accepted) continue;
@@ -110,6 +153,7 @@ AttachReport Attachments::report() const {
     view.cupti_path = hello.cupti_path;
     view.cupti_version = hello.cupti_version;
     view.driver_version = hello.driver_version;
+    view.in_force = attachment.in_force;
     if (attachment.refused) {
       view.last_refusal = session::refusal_name(attachment.refused->reason) + ": " + attachment.refused->text;
     }

@@ -124,6 +124,8 @@ profile::TargetQuality DrainedTarget::quality_since(const Totals& begin) {
   quality.snapshots_dropped_sidecar = end.snapshots_dropped - begin.snapshots_dropped;
   quality.modules_evicted = end.modules_evicted - begin.modules_evicted;
   quality.ended_early = ended_why_;
+  quality.settings = armed_.settings;
+  quality.settings_asked = armed_.asked;
   return quality;
 }
 

@@ -24,6 +24,8 @@ struct ArmedTarget {
   std::string comm;
   std::string exe;
   session::Armed armed;
+  CaptureSettings settings;  // in force
+  CaptureSettings asked;     // by ARM
   SharedRings rings;
 };
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline/pipeline.h"
 
+#include <signal.h>
 #include <sys/resource.h>
+
+#include <cerrno>
 
 #include <utility>
 
@@ -34,16 +37,22 @@ AttachConfig attach_config(const Options& options) {
   config.allow_uids.assign(options.allow_uids.begin(), options.allow_uids.end());
   config.linger = options.linger;
   config.abstract_sockets = options.inject || options.pid.has_value();
-  config.finalize = options.finalize == Finalize::automatic;
-  config.arm.sample_permyriad = options.sample_permyriad;
-  config.arm.sample_mib_per_s = options.sample_mib_per_s;
-  config.arm.stack_bytes_max = options.stack_bytes;
-  config.arm.geometry.events_rings = options.events_rings;
-  config.arm.geometry.events_ring_bytes = options.events_ring_kib << 10;
-  config.arm.geometry.stacks_rings = options.stacks_rings;
-  config.arm.geometry.stacks_ring_bytes = options.stacks_ring_kib << 10;
+  config.hold_programs = options.mode == Mode::record_command;
+  auto& settings = config.arm.settings;
+  settings.kinds = options.kinds;
+  settings.sample_permyriad = options.sample_permyriad;
+  settings.sample_mib_per_s = options.sample_mib_per_s;
+  settings.stack_bytes_max = options.stack_bytes;
+  settings.lease_ms = static_cast<std::uint32_t>(options.lease.count());
+  settings.finalize = options.finalize == Finalize::automatic;
+  settings.events_rings = options.events_rings;
+  settings.events_ring_bytes = options.events_ring_kib << 10;
+  settings.stacks_rings = options.stacks_rings;
+  settings.stacks_ring_bytes = options.stacks_ring_kib << 10;
   return config;
 }
+
+bool process_has_gone(std::uint32_t pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
 
 // Every file of every workload keeps a descriptor open, and so does every HTTP connection.
 void raise_descriptor_limit() {
@@ -67,9 +76,11 @@ Result<void> Pipeline::start() {
                                            code_->forget(target);
                                            unwind_->forget(target);
                                          });
-  code_ = std::make_unique<TargetCode>([this](TargetId target) {
-    (void)attach_loop_->post([this, target] { attachments_->request_maps(target); });
-  });
+  code_ = std::make_unique<TargetCode>(
+      [this](TargetId target) {
+        (void)attach_loop_->post([this, target] { attachments_->request_maps(target); });
+      },
+      options_.mode == Mode::record_command);
   unwind_ = std::make_unique<UnwindThread>(*code_, files_, [this](UnwoundSnapshot unwound) {
     (void)drain_->loop().post([this, unwound] { drain_->on_unwound(unwound); });
   });
@@ -137,7 +148,12 @@ WaitOutcome Pipeline::wait_for_shim(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const auto heard = bell_.rings();
     if (connected() > 0) return WaitOutcome::attached;
-    if (bounded && steady_clock::now() >= deadline) return WaitOutcome::deadline;
+    if (options_.mode == Mode::record_attach && options_.pid && process_has_gone(*options_.pid)) {
+      return WaitOutcome::gone;
+    }
+    if (bounded && steady_clock::now() >= deadline) {
+      return turned_away().empty() ? WaitOutcome::deadline : WaitOutcome::refused;
+    }
     const auto look = steady_clock::now() + kLook;
     bell_.wait_until(heard, bounded ? std::min(look, deadline) : look, stop);
   }
@@ -163,6 +179,25 @@ bool Pipeline::wait_for_workload_end(std::stop_token stop) {
     bell_.wait_until(heard, now + kLook, stop);
   }
   return false;
+}
+
+// Those that -pid asks for, where it does; by the pid that they have in their own namespace.
+std::vector<TurnedAway> Pipeline::turned_away() {
+  auto turned = report().turned_away;
+  std::erase_if(turned, [this](const TurnedAway& one) { return options_.pid && one.pid != *options_.pid; });
+  return turned;
+}
+
+std::string Pipeline::who_refused() {
+  std::string text;
+  for (const auto& one : turned_away()) {
+    text += (text.empty() ? "" : "\n") + ("the shim of process " + std::to_string(one.pid)) +
+            " does not take this sidecar: " + one.text;
+    if (one.reason == session::GoneReason::busy) {
+      text += "; a shim has one sidecar at a time: end that one, or ask it for the profile";
+    }
+  }
+  return text;
 }
 
 std::string Pipeline::what_was_seen() {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "http/profile_service.h"
 #include "options.h"
@@ -30,6 +31,7 @@ class Pipeline : public Runtime, private http::ProfileService {
   [[nodiscard]] http::ProfileService& service() override { return *this; }
   [[nodiscard]] WaitOutcome wait_for_shim(std::stop_token stop) override;
   [[nodiscard]] std::string what_was_seen() override;
+  [[nodiscard]] std::string who_refused() override;
   [[nodiscard]] bool wait_for_workload_end(std::stop_token stop) override;
   void stop() override;
 
@@ -43,6 +45,7 @@ class Pipeline : public Runtime, private http::ProfileService {
 
   [[nodiscard]] Result<void> start_injections();
   [[nodiscard]] std::size_t connected();
+  [[nodiscard]] std::vector<TurnedAway> turned_away();
   [[nodiscard]] AttachReport report();
   // The last ones when the drain thread is too busy to answer: a counter must never seem to begin anew.
   [[nodiscard]] DrainTotals totals();

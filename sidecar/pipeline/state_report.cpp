@@ -13,6 +13,14 @@ namespace {
 constexpr const char* kEndings[] = {"rooted",  "fiber", "no_cfi",     "truncated_snapshot",
                                     "bad_cfa", "loop",  "no_mapping", "faulted"};
 
+// By the names of the flags; null while it is not armed.
+nlohmann::json json_of(const std::optional<CaptureSettings>& settings) {
+  if (!settings) return nullptr;
+  nlohmann::json json;
+  for (const auto& [name, text] : settings_text(*settings)) json[name] = text;
+  return json;
+}
+
 nlohmann::json json_of(const AttachmentView& view) {
   return {{"target", view.target},
           {"pid", view.pid},
@@ -22,6 +30,7 @@ nlohmann::json json_of(const AttachmentView& view) {
           {"has_context", view.has_context},
           {"cupti", {{"path", view.cupti_path}, {"version", view.cupti_version}}},
           {"driver_version", view.driver_version},
+          {"settings", json_of(view.in_force)},
           {"last_refusal", view.last_refusal},
           {"last_disarm", view.last_disarm}};
 }

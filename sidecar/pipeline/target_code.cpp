@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "pipeline/same_file.h"
 
 namespace pillion::pipeline {
 namespace {
@@ -22,8 +23,10 @@ std::size_t quarter_of_descriptors() {
 
 }  // namespace
 
-TargetCode::TargetCode(RequestMaps request_maps)
-    : request_maps_(std::move(request_maps)), shared_max_(quarter_of_descriptors()) {}
+TargetCode::TargetCode(RequestMaps request_maps, bool same_files)
+    : request_maps_(std::move(request_maps)),
+      same_files_(same_files),
+      shared_max_(quarter_of_descriptors()) {}
 
 void TargetCode::add(TargetId target, std::shared_ptr<session::FileChannel> files) {
   const std::lock_guard lock(mutex_);
@@ -123,8 +126,9 @@ Result<UniqueFd> TargetCode::open(TargetId target, const unwind::Mapping& mappin
       }
     }
   }
-  if (!files) return fail("open", mapping.path, "the process has gone");
-  auto received = files->get(mapping.start, kFilePatience);
+  auto received = files ? files->get(mapping.start, kFilePatience)
+                        : Result<session::ReceivedFile>(fail("open", mapping.path, "the process has gone"));
+  if (!received && same_files_) return open_same_file(mapping);
   if (!received) return tl::make_unexpected(received.error());
   // Another inode at the path is usual on overlay file systems, whose maps name the lower one: the unwinder
   // would lose every file of a container if it were refused here.

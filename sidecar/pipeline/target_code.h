@@ -28,8 +28,10 @@ class TargetCode : public unwind::FileSource {
  public:
   using RequestMaps = std::function<void(TargetId)>;  // called on any thread; the maps come later
 
-  // Keeps at most a quarter of the descriptors that this process may have by now.
-  explicit TargetCode(RequestMaps request_maps);
+  // Keeps at most a quarter of the descriptors that this process may have by now. `same_files`: the targets
+  // were started by this program and see the files that it sees, so that one that was gone before its files
+  // were fetched can still be read.
+  TargetCode(RequestMaps request_maps, bool same_files);
 
   void add(TargetId target, std::shared_ptr<session::FileChannel> files);
   void update(TargetId target, const session::MapsText& maps);
@@ -74,6 +76,7 @@ class TargetCode : public unwind::FileSource {
   }
 
   const RequestMaps request_maps_;
+  const bool same_files_;
   const std::size_t shared_max_;
   mutable std::mutex mutex_;
   std::condition_variable arrived_;

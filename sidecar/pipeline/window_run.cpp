@@ -16,6 +16,8 @@ using std::chrono::steady_clock;
 // Longer than arming may take at the shim (its deadline is 5 s): then it is its answer that is missing.
 constexpr milliseconds kArmingPatience{6'000};
 constexpr milliseconds kLook{100};  // between looks at what rings no bell
+// A process that executes another program closes its socket and comes back with another.
+constexpr std::uint64_t kBackWithinNs = 1'000'000'000;
 // What is still under way at the window's end may come in for so long. Executions that ended in time but lie
 // in a buffer that CUPTI has not given back come with one of the flushes; a kernel that runs on belongs to a
 // later window.
@@ -41,13 +43,22 @@ WindowArming WindowRun::arming() {
 }
 
 http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::ServiceError& nothing_attached) {
-  const auto begun =
-      ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_, pid = request_.pid] {
-        attachments.begin_window(id, pid);
-        return attachments.connected();
-      });
+  const auto begun = ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_,
+                                               pid = request_.pid, wish = request_.wish] {
+    return attachments.begin_window(id, pid, wish).map([&] { return attachments.connected(); });
+  });
   if (!begun)
     return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
+  if (!*begun) {
+    return tl::make_unexpected(http::ServiceError{
+        http::ErrorCode::settings_in_force,
+        begun->error().object +
+            " is being profiled for another request with other settings: " + begun->error().detail,
+        "a process is recorded with one set of settings at a time: ask again without them and take what is "
+        "in "
+        "force (the profile says it), or when the other request has ended"});
+  }
+  const std::size_t connected = **begun;
   const auto end_window = [this] {
     (void)ask(stages_.attach_loop, [&attachments = stages_.attachments, id = id_] {
       attachments.end_window(id);
@@ -56,7 +67,7 @@ http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::Serv
   };
   if (arming().selected == 0) {
     end_window();
-    if (*begun == 0 || !request_.pid) return tl::make_unexpected(nothing_attached);
+    if (connected == 0 || !request_.pid) return tl::make_unexpected(nothing_attached);
     return tl::make_unexpected(http::ServiceError{
         http::ErrorCode::unknown_pid, "no attached process has pid " + std::to_string(*request_.pid),
         "/status lists the attached processes"});
@@ -71,6 +82,10 @@ http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::Serv
     end_window();
     return tl::make_unexpected(*error);
   }
+  (void)ask(stages_.attach_loop, [&attachments = stages_.attachments] {
+    attachments.release_programs();
+    return true;
+  });
   wait_for_end(stop);
   settle();
   const auto last = arming();
@@ -107,12 +122,32 @@ std::optional<http::ServiceError> WindowRun::open() {
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> WindowRun::all_ended_at() {
+  if (arming().selected != 0) {
+    nobody_since_ns_.reset();
+    return std::nullopt;
+  }
+  const auto now = monotonic_ns();
+  if (!nobody_since_ns_) nobody_since_ns_ = now;
+  const auto& complete = request_.targets_complete;
+  const bool none_comes =
+      complete.stop_possible() ? complete.stop_requested() : now - *nobody_since_ns_ >= kBackWithinNs;
+  return none_comes ? nobody_since_ns_ : std::nullopt;
+}
+
 void WindowRun::wait_for_end(const std::stop_token& stop) {
+  const std::stop_callback wake(request_.targets_complete, [&bell = stages_.bell] { bell.ring(); });
   const steady_clock::time_point deadline{std::chrono::nanoseconds(t1_ns_)};  // it is CLOCK_MONOTONIC
   while (!stop.stop_requested() && steady_clock::now() < deadline) {
     const auto heard = stages_.bell.rings();
-    if (request_.end_with_targets && arming().selected == 0) break;
-    stages_.bell.wait_until(heard, deadline, stop);
+    if (request_.end_with_targets) {
+      if (const auto ended = all_ended_at()) {
+        t1_ns_ = std::min(t1_ns_, *ended);
+        break;
+      }
+    }
+    const auto look = nobody_since_ns_ ? std::min(deadline, steady_clock::now() + kLook) : deadline;
+    stages_.bell.wait_until(heard, look, stop);
   }
   // A recording without a duration is meant to be ended: by a signal, or with its target.
   cut_short_ = stop.stop_requested() && !request_.end_with_targets;

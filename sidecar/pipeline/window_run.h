@@ -49,6 +49,10 @@ class WindowRun {
   Stages stages_;
   const http::ProfileRequest request_;
   const join::WindowId id_;
+  // When the last selected process had ended, if none is left and none will come. CLOCK_MONOTONIC.
+  [[nodiscard]] std::optional<std::uint64_t> all_ended_at();
+
+  std::optional<std::uint64_t> nobody_since_ns_;
   std::uint64_t t0_ns_ = 0;
   std::uint64_t t1_ns_ = 0;
   std::int64_t wall_t0_ns_ = 0;

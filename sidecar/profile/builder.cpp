@@ -270,6 +270,7 @@ void Builder::describe_targets() {
     const auto [found, made] = by_pid.try_emplace(target.pid, profile_.processes.size());
     if (made) profile_.processes.push_back({target.pid, clean_text(target.comm), clean_text(target.exe), {}});
     profile_.processes[found->second].targets.push_back(target.id);
+    profile_.settings.push_back({target.pid, target.id, target.quality.settings});
     if (target.data == nullptr || !made) continue;
     for (const auto& [number, device] : target.data->devices) {
       profile_.devices.push_back({target.pid, number, uuid_text(device), clean_text(device.name),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "abi/pillion_abi.h"
+#include "base/capture_settings.h"
 #include "base/stack_table.h"
 #include "base/window_data.h"
 #include "profile/frame_resolver.h"
@@ -30,6 +31,8 @@ struct TargetQuality {
   std::uint64_t snapshots_dropped_sidecar = 0;  // unwinder's queue full
   std::uint64_t modules_with_line_info = 0;
   std::uint64_t modules_evicted = 0;
+  CaptureSettings settings;        // in force, as the shim said
+  CaptureSettings settings_asked;  // by this sidecar
   std::string ended_early;  // "workload exited", "lease expired"; empty: the target saw the window's end
 };
 

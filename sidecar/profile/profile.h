@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/capture_settings.h"
+
 // The one model of a profile. build() makes it, exporters read it and nothing else. Plain values, one owner.
 // Text is interned: a TextId indexes Profile::texts, 0 is "". Every text is valid UTF-8, without NUL,
 // bounded. Ids of functions, locations and mappings are indices + 1, as pprof wants them; 0 is none.
@@ -98,6 +100,13 @@ struct Kernel {
   std::array<std::int64_t, kValues> values{};
 };
 
+// With what one session's shim was armed.
+struct Settings {
+  std::uint32_t pid = 0;
+  std::uint32_t target = 0;
+  CaptureSettings in_force;
+};
+
 struct QualityEntry {
   std::string name;
   std::variant<std::uint64_t, double, std::string> value;
@@ -122,6 +131,7 @@ struct Profile {
   std::vector<Location> locations;
   std::vector<Sample> samples;
   std::vector<Kernel> kernels;
+  std::vector<Settings> settings;
   std::vector<QualityEntry> quality;
   std::vector<Anomaly> anomalies;
 

@@ -192,9 +192,15 @@ void conditions(const BuildInput& input, Profile& profile) {
         {"no_gpu_records", launches, "launches were seen but not one GPU record", {}});
   }
   for (const TargetInput& target : input.targets) {
-    if (target.quality.ended_early.empty()) continue;
-    profile.anomalies.push_back({"ended_early", 1, "a process was not recorded until the window's end",
-                                 clean_text(target.quality.ended_early, 512)});
+    if (!target.quality.ended_early.empty()) {
+      profile.anomalies.push_back({"ended_early", 1, "a process was not recorded until the window's end",
+                                   clean_text(target.quality.ended_early, 512)});
+    }
+    const auto difference = settings_difference(target.quality.settings, target.quality.settings_asked);
+    if (!difference.empty()) {
+      profile.anomalies.push_back(
+          {"settings_not_as_asked", 1, "a shim records with other settings than asked for", difference});
+    }
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "profile/demangle.h"
+#include "base/demangle.h"
 
 namespace pillion::profile {
 namespace {

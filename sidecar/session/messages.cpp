@@ -43,10 +43,19 @@ Message from(const pillion_hello& wire) {
 
 Message from(const pillion_busy& wire) { return Busy{wire.holder_pid}; }
 
-Message from(const pillion_armed& wire) {
-  return Armed{wire.generation,       wire.armed_ns,         wire.kinds,
-               wire.sample_permyriad, wire.sample_mib_per_s, wire.stack_bytes_max,
-               wire.driver_version,   wire.cupti_version,    text_of(wire.cupti_path)};
+Message from(const pillion_armed& wire, bool whole) {
+  const CaptureSettings settings{wire.kinds,
+                                 wire.sample_permyriad,
+                                 wire.sample_mib_per_s,
+                                 wire.stack_bytes_max,
+                                 wire.lease_ms,
+                                 (wire.detach & PILLION_DISARM_FINALIZE) != 0,
+                                 wire.events_rings,
+                                 wire.events_ring_bytes,
+                                 wire.stacks_rings,
+                                 wire.stacks_ring_bytes};
+  return Armed{wire.generation,    wire.armed_ns,           settings, whole, wire.driver_version,
+               wire.cupti_version, text_of(wire.cupti_path)};
 }
 
 Message from(const pillion_refused& wire) {
@@ -64,6 +73,18 @@ Message from(const pillion_file& wire) { return FileReply{wire.request, wire.err
 template <typename Wire>
 Result<Message> parse_as(std::span<const std::byte> packet, const char* name) {
   return read_as<Wire>(packet, name).map([](const Wire& wire) { return from(wire); });
+}
+
+// Its last fields came with 1.1.
+Result<Message> parse_armed(std::span<const std::byte> packet) {
+  if (packet.size() < PILLION_ARMED_BYTES_1_0) {
+    return fail("read message", "ARMED",
+                std::to_string(packet.size()) + " bytes, needs " + std::to_string(PILLION_ARMED_BYTES_1_0));
+  }
+  pillion_armed wire{};
+  const bool whole = packet.size() >= sizeof(wire);
+  std::memcpy(&wire, packet.data(), whole ? sizeof(wire) : PILLION_ARMED_BYTES_1_0);
+  return from(wire, whole);
 }
 
 Result<Message> parse_maps(std::span<const std::byte> packet) {
@@ -100,7 +121,7 @@ Result<Message> parse_message(std::span<const std::byte> packet) {
     case PILLION_BUSY:
       return parse_as<pillion_busy>(packet, "BUSY");
     case PILLION_ARMED:
-      return parse_as<pillion_armed>(packet, "ARMED");
+      return parse_armed(packet);
     case PILLION_REFUSED:
       return parse_as<pillion_refused>(packet, "REFUSED");
     case PILLION_FLUSHED:

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "abi/pillion_abi.h"
+#include "base/capture_settings.h"
 #include "base/result.h"
 
 // The control messages as values. Text is printable (base/printable.h) except that of maps, which must stay
@@ -32,6 +33,8 @@ struct Hello {
   [[nodiscard]] bool has_context() const { return (flags & PILLION_HELLO_CONTEXT) != 0; }
   // Of whomever: a session of an earlier peer may still be ending.
   [[nodiscard]] bool armed() const { return (flags & PILLION_HELLO_ARMED) != 0; }
+  // The program waits in cuInit for START.
+  [[nodiscard]] bool held() const { return (flags & PILLION_HELLO_HELD) != 0; }
 };
 
 struct Busy {
@@ -41,10 +44,8 @@ struct Busy {
 struct Armed {
   std::uint64_t generation = 0;
   std::uint64_t armed_ns = 0;
-  std::uint32_t kinds = 0;  // in force
-  std::uint32_t sample_permyriad = 0;
-  std::uint32_t sample_mib_per_s = 0;
-  std::uint32_t stack_bytes_max = 0;
+  CaptureSettings settings;       // in force
+  bool tells_everything = false;  // a shim of 1.0 says nothing of lease, finalize and rings
   std::uint32_t driver_version = 0;
   std::uint32_t cupti_version = 0;
   std::string cupti_path;

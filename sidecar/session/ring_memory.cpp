@@ -106,7 +106,12 @@ Result<void> RingMemory::Region::make(const char* name, std::uint64_t size) {
     fd.reset(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
   }
   if (!fd.valid()) return fail_errno("memfd_create", name);
-  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) return fail_errno("ftruncate", name);
+  if (::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    auto failed = fail_errno("ftruncate", name);
+    if (failed.value().number == EFBIG)
+      failed.value().detail = "RLIMIT_FSIZE (ulimit -f) counts shared memory, too";
+    return failed;
+  }
   void* mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
   if (mapped == MAP_FAILED) return fail_errno("mmap", name);
   start_ = static_cast<std::byte*>(mapped);

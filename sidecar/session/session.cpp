@@ -93,6 +93,12 @@ Session::~Session() {
   }
 }
 
+RingGeometry ArmConfig::geometry() const {
+  return {settings.events_rings, settings.events_ring_bytes,
+          settings.stacks_rings, settings.stacks_ring_bytes,
+          module_slots,          arena_data_bytes};
+}
+
 void Session::connect() {
   connect_until_ns_ =
       monotonic_ns() + static_cast<std::uint64_t>(std::chrono::nanoseconds(options_.hello_timeout).count());
@@ -169,15 +175,17 @@ void Session::read_packets() {
 Result<void> Session::arm(const ArmConfig& config) {
   if (state_ != SessionState::connected) return fail("arm", path_, std::string("is ") + state_name(state_));
   memory_.reset();
-  auto memory = RingMemory::create(config.geometry, next_generation(), budget_);
+  auto memory = RingMemory::create(config.geometry(), next_generation(), budget_);
   if (!memory) return tl::make_unexpected(memory.error());
   auto message = make_message<pillion_arm>(PILLION_ARM);
   message.generation = (*memory)->generation();
-  message.lease_ms = config.lease_ms;
-  message.kinds = config.kinds;
-  message.sample_permyriad = config.sample_permyriad;
-  message.sample_mib_per_s = config.sample_mib_per_s;
-  message.stack_bytes_max = config.stack_bytes_max;
+  const auto& settings = config.settings;
+  message.lease_ms = settings.lease_ms;
+  message.kinds = settings.kinds;
+  message.sample_permyriad = settings.sample_permyriad;
+  message.sample_mib_per_s = settings.sample_mib_per_s;
+  message.stack_bytes_max = settings.stack_bytes_max;
+  message.detach = settings.finalize ? PILLION_DISARM_FINALIZE : 0;
   message.deadline_ms = config.deadline_ms;
   const auto sizes = (*memory)->sizes();
   message.events_bytes = sizes[0];
@@ -259,6 +267,8 @@ void Session::request_maps(std::uint32_t known_generation) {
   message.known_generation = known_generation;
   (void)send(message);
 }
+
+void Session::start_program() { (void)send(make_message<pillion_start>(PILLION_START)); }
 
 void Session::query() { (void)send(make_message<pillion_query>(PILLION_QUERY)); }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/capture_settings.h"
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
@@ -80,13 +81,12 @@ struct SessionOptions {
 };
 
 struct ArmConfig {
-  RingGeometry geometry;
-  std::uint32_t kinds = PILLION_KIND_ALL;  // enum pillion_kinds
-  std::uint32_t lease_ms = 5'000;
-  std::uint32_t sample_permyriad = 100;
-  std::uint32_t sample_mib_per_s = 64;
-  std::uint32_t stack_bytes_max = 196'608;
+  CaptureSettings settings;
+  std::uint32_t module_slots = 64;
+  std::uint64_t arena_data_bytes = 16u << 20;
   std::uint32_t deadline_ms = 5'000;
+
+  [[nodiscard]] RingGeometry geometry() const;
 };
 
 struct SessionCounters {
@@ -130,6 +130,7 @@ class Session {
                 std::function<void(Result<ReceivedFile>)> done);
   void request_maps(std::uint32_t known_generation);  // on_maps follows
   void query();                                       // on_hello follows
+  void start_program();                               // lets go a program that waits in cuInit
 
   [[nodiscard]] TargetId target() const { return target_; }
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <optional>
 
+#include "base/demangle.h"
 #include "symbolize/debug_files.h"
 #include "symbolize/debug_info.h"
-#include "symbolize/demangle.h"
 #include "symbolize/function_ranges.h"
 #include "symbolize/symbol_table.h"
 

@@ -69,7 +69,8 @@ class AnomalyTest(ProfileTest):
         table = (ROOT / "sidecar" / "README.md").read_text().split("## Anomalies")[1].split("\n## ")[0]
         rows = re.findall(r"^\| `(\w+)` \|", table, re.M)
         self.assertEqual(len(rows), len(set(rows)))
-        self.assertEqual(set(rows), kinds | {"no_gpu_records", "ended_early", "refused", "window_cut_short"})
+        self.assertEqual(set(rows), kinds | {"no_gpu_records", "ended_early", "refused", "window_cut_short",
+                                            "settings_not_as_asked"})
 
     def test_zero_and_reversed_stamps(self):
         for kind, knob in (("zero", "SIMGPU_ZERO_STAMPS_EVERY"), ("reversed", "SIMGPU_REVERSED_STAMPS_EVERY")):

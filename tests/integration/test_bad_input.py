@@ -30,6 +30,10 @@ BAD_PARAMETERS = {
     "device": ["-1", "1024", "x", ""],
     "type": ["gpus", "", "GPU"],
     "format": ["svg", "", "PPROF"],
+    "kinds": ["", "kernels", "stacks", "kernel,,memcpy"],
+    "sample-budget": ["", "0", "100.01", "1%25", "x"],
+    "sample-mib": ["", "0", "65537"],
+    "stack-bytes": ["", "1023", "1048577", "4k"],
 }
 UNKNOWN_PARAMETERS = ["/profile?second=5", "/profile?seconds=1&a=b", "/healthz?x=1", "/readyz?seconds=1",
                       "/status?pid=1", "/metrics?x", "/?x=1", "/debug/pprof/gpu?type=gpu", "/profile?SECONDS=1"]

@@ -5,6 +5,7 @@ from mutation import IntegrationTest, Mutation, UnitTest
 control = lambda case: UnitTest("unit_shim_control", case)  # noqa: E731
 capture = lambda case: UnitTest("unit_shim_capture", case)  # noqa: E731
 session = lambda case: UnitTest("unit_session", case)  # noqa: E731
+options = lambda case: UnitTest("unit_options", case)  # noqa: E731
 join = lambda case: UnitTest("unit_join", case)  # noqa: E731
 orders = lambda case: IntegrationTest("test_orders.py", "OrderTest." + case)  # noqa: E731
 
@@ -49,7 +50,7 @@ HANDSHAKE = [
 
 DISARM = [
     Mutation("peer-gone", "the end of the connection disarms", "shim/control_session.cpp",
-             "    drain(PILLION_DISARM_PEER_GONE, false, true);", "", control("the end of the connection disarms")),
+             "    drain(PILLION_DISARM_PEER_GONE, false, finalize_unasked());", "", control("the end of the connection disarms")),
     Mutation("lease", "a silent sidecar loses its lease", "shim/control_session.cpp",
              "    } else if (now >= lease_deadline_) {", "    } else if (false && now >= lease_deadline_) {",
              control("a silent sidecar loses its lease and learns so; one that renews keeps it")),
@@ -62,10 +63,12 @@ DISARM = [
 # machinery, (3) what is half-built is waited for and not used, (4) a worker ends before what it uses goes away.
 RACES = [
     Mutation("socket-later", "(1) the socket is there when the entry point returns", "shim/entry.cpp",
-             "  static_cast<void>(pillion::shim::start_once(pillion::shim::settings_of_environment()));\n",
-             "  pthread_t thread{};\n  const auto start = [](void*) -> void* {\n"
-             "    static_cast<void>(pillion::shim::start_once(pillion::shim::settings_of_environment()));\n"
-             "    return nullptr;\n  };\n  ::pthread_create(&thread, nullptr, start, nullptr);\n",
+             "  if (pillion::shim::start_once(pillion::shim::settings_of_environment()) == nullptr) {\n",
+             "  pthread_t thread{};\n"
+             "  const auto later = [](void*) -> void* {\n"
+             "    (void)pillion::shim::start_once(pillion::shim::settings_of_environment());\n"
+             "    return nullptr;\n  };\n"
+             "  if (::pthread_create(&thread, nullptr, later, nullptr) == 0) {\n",
              control("what a sidecar connects to is there when the entry point returns, before CUDA is initialised")),
     Mutation("start-recurses", "(2) a second call of the entry point starts nothing", "shim/entry.cpp",
              "  return started.exchange(true) ? kStartedBefore : start(settings);\n",
@@ -159,4 +162,25 @@ ORDERS = [
              "  collector_.release();\n", "", orders("test_max_sessions")),
 ]
 
-MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN + ORDERS
+RECORD = [
+    Mutation("flag-nowhere", "every flag says for every mode whether it applies", "sidecar/flags_output.cpp",
+             'with a command: until it ends)",\n     kRecord, kWritesNoFile,',
+             'with a command: until it ends)",\n     kAttach, kWritesNoFile,',
+             options("every flag is classified exactly once for every mode")),
+    Mutation("flag-twice", "no flag says of a mode that it applies and does not", "sidecar/mode_reasons.h",
+             'ModeReasons(kServe, "each HTTP request says it for itself (/profile?...)")',
+             'ModeReasons(kServe | kAttach, "each HTTP request says it for itself (/profile?...)")',
+             options("every flag is classified exactly once for every mode")),
+    Mutation("default-refused", "a default is taken by every command", "sidecar/options.cpp",
+             "      if (flag->is_default(text)) continue;\n", "",
+             options("a default is never refused, in whatever words")),
+    Mutation("start-too-early", "a recorded program goes on only when its window is open",
+             "sidecar/pipeline/attachments.cpp", "  if (!attachment.held || holding_) return;",
+             "  if (!attachment.held) return;",
+             IntegrationTest("test_record.py", "CommandTest.test_no_launch_is_lost_from_the_first_one_on")),
+    Mutation("held-by-nobody", "a program waits only for a recorder that holds its lock", "shim/start_hold.cpp",
+             "  return locked;\n", "  return locked || true;\n",
+             control("nobody is waited for whose file is not locked, not there, or no file")),
+]
+
+MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN + ORDERS + RECORD

@@ -64,7 +64,9 @@ void act(Session& session, std::uint8_t action, int& answers) {
   switch (action & 7) {
     case 1: {
       ArmConfig config;
-      config.geometry = {1, 4'096, 1, 4'096, 1, 4'096};
+      config.settings.events_rings = config.settings.stacks_rings = config.module_slots = 1;
+      config.settings.events_ring_bytes = config.settings.stacks_ring_bytes = 4'096;
+      config.arena_data_bytes = 4'096;
       (void)session.arm(config);
       break;
     }

@@ -12,6 +12,7 @@ Result<void> FakeRuntime::start() {
 
 WaitOutcome FakeRuntime::wait_for_shim(std::stop_token stop) {
   if (script_.shim_comes) return WaitOutcome::attached;
+  if (script_.target_gone) return WaitOutcome::gone;
   std::mutex mutex;
   std::condition_variable_any changed;
   std::unique_lock lock(mutex);
@@ -21,7 +22,8 @@ WaitOutcome FakeRuntime::wait_for_shim(std::stop_token stop) {
   } else {
     changed.wait_for(lock, stop, script_.options.wait_for_shim, never);
   }
-  return stop.stop_requested() ? WaitOutcome::stopped : WaitOutcome::deadline;
+  if (stop.stop_requested()) return WaitOutcome::stopped;
+  return script_.refuses.empty() ? WaitOutcome::deadline : WaitOutcome::refused;
 }
 
 bool FakeRuntime::wait_for_workload_end(std::stop_token stop) {

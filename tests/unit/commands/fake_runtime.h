@@ -12,6 +12,8 @@ namespace pillion {
 struct FakeScript {
   bool shim_comes = true;
   bool start_fails = false;
+  std::string refuses;  // who_refused(): shims are there that do not take us
+  bool target_gone = false;
   std::stop_source workload_end;  // requested by the test: the workload has ended
   http::FakeService service;
 
@@ -28,6 +30,7 @@ class FakeRuntime final : public Runtime {
   http::ProfileService& service() override { return script_.service; }
   WaitOutcome wait_for_shim(std::stop_token stop) override;
   std::string what_was_seen() override { return "no process has libcuda mapped"; }
+  std::string who_refused() override { return script_.refuses; }
   bool wait_for_workload_end(std::stop_token stop) override;
   void stop() override;
 

@@ -2,6 +2,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
+#include <sys/resource.h>
+
 #include "commands/command_fixture.h"
 #include "commands/stop_signals.h"
 #include "commands/workload.h"
@@ -69,6 +71,66 @@ TEST_CASE_METHOD(RecordFixture, "no shim within the time is 3") {
   auto recording = start_record({"record", "-wait-for-shim", "20ms", "-o", output});
   REQUIRE(finished(recording));
   CHECK(recording.get() == kNoShim);
+}
+
+TEST_CASE_METHOD(RecordFixture, "a shim that another sidecar holds is 4, a process that is not there is 5") {
+  script.shim_comes = false;
+  script.refuses = "the shim of process 42 does not take this sidecar: pid 7";
+  auto held = start_record({"record", "-wait-for-shim", "20ms", "-o", output});
+  REQUIRE(finished(held));
+  CHECK(held.get() == kRefused);
+  script.target_gone = true;
+  auto gone = start_record({"record", "-pid", "4194304", "-o", output});
+  REQUIRE(finished(gone));
+  CHECK(gone.get() == kTargetGone);
+}
+
+TEST_CASE_METHOD(RecordFixture,
+                 "what stood under the name stays when the profile does not fit, which is kept") {
+  write_file(output, "the last one");
+  script.service.set_body(std::string(100'000, 'x'));
+  script.service.release_windows();
+  const auto kept_folder = folder / "kept";
+  std::filesystem::create_directory(kept_folder);
+  ::setenv("TMPDIR", kept_folder.c_str(), 1);
+  // Files of this process may not grow past half of the profile; its own memory is no file.
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const rlimit half{50'000, before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &half) == 0);
+  auto recording = start_record({"record", "-o", output});
+  const bool ended = finished(recording);
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+  ::unsetenv("TMPDIR");
+  REQUIRE(ended);
+  CHECK(recording.get() == kInternal);
+  CHECK(contents(output) == "the last one");
+  CHECK(std::filesystem::is_empty(kept_folder));                               // no half of it there either
+  CHECK(std::distance(std::filesystem::directory_iterator(folder), {}) == 3);  // shim, output, kept
+}
+
+TEST_CASE_METHOD(RecordFixture, "a command's own exit status comes through once the profile is written") {
+  auto three = start_record(with_command("exit 3"));
+  REQUIRE(finished(three));
+  CHECK(three.get() == 3);
+  CHECK(contents(output) == "profile of gpu");
+  auto killed = start_record(with_command("kill -9 $$"));
+  REQUIRE(finished(killed));
+  CHECK(killed.get() == 128 + SIGKILL);
+}
+
+TEST_CASE_METHOD(RecordFixture,
+                 "the recorder's file is locked while the command may bring a shim, and then gone") {
+  auto recording = start_record(with_command("cp $PILLION_RECORDER " + (folder / "seen").string() +
+                                             " && flock -n $PILLION_RECORDER true; echo $? > " +
+                                             (folder / "locked").string() + "; echo $PILLION_RECORDER > " +
+                                             (folder / "name").string()));
+  REQUIRE(finished(recording));
+  CHECK(recording.get() == kDone);
+  CHECK(contents(folder / "locked") == "1\n");  // flock(1): somebody else has it
+  auto name = contents(folder / "name");
+  name.pop_back();
+  CHECK_FALSE(std::filesystem::exists(name));
 }
 
 TEST_CASE_METHOD(RecordFixture, "a file that cannot be written is found out before the window") {

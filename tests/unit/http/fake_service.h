@@ -2,7 +2,10 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -21,8 +24,18 @@ class FakeService : public ProfileService {
     ++open_;
     changed_.notify_all();
     const auto start = std::chrono::steady_clock::now();
-    changed_.wait_until(lock, stop, start + request.duration, [this] { return release_; });
+    const auto complete = [&] {
+      return request.end_with_targets && request.targets_complete.stop_requested();
+    };
+    lock.unlock();  // a callback may come at once
+    std::optional<std::stop_callback<std::function<void()>>> wake;
+    wake.emplace(request.targets_complete, [this] { set([] {}); });
+    lock.lock();
+    changed_.wait_until(lock, stop, start + request.duration, [&] { return release_ || complete(); });
     last_window_ = std::chrono::steady_clock::now() - start;
+    lock.unlock();
+    wake.reset();
+    lock.lock();
     --open_;
     ++ended_;
     if (stop.stop_requested()) ++stopped_;

@@ -66,6 +66,7 @@ TEST_CASE_METHOD(ServerFixture, "a service error becomes its status and JSON") {
   const auto [code, status, name] =
       GENERATE(table<ErrorCode, int, std::string>({{ErrorCode::needs_grant, 403, "needs_grant"},
                                                    {ErrorCode::unknown_pid, 404, "unknown_pid"},
+                                                   {ErrorCode::settings_in_force, 409, "settings_in_force"},
                                                    {ErrorCode::subscriber_held, 409, "subscriber_held"},
                                                    {ErrorCode::too_large, 413, "too_large"},
                                                    {ErrorCode::not_available, 501, "not_available"},

@@ -47,17 +47,6 @@ TEST_CASE("sizes") {
   CHECK_FALSE(parse_bytes_within("5KiB", 1024, 4096));
 }
 
-TEST_CASE("percentages have two decimals") {
-  CHECK(parse_permyriad("1") == 100u);
-  CHECK(parse_permyriad("0.01") == 1u);
-  CHECK(parse_permyriad("2.25") == 225u);
-  CHECK(parse_permyriad("100") == 10'000u);
-  for (const char* text : {"", "0", "0.001", "0.005", "100.01", "1%", "-1", "nan"}) {
-    INFO(text);
-    CHECK_FALSE(parse_permyriad(text));
-  }
-}
-
 TEST_CASE("powers of two") {
   CHECK(parse_power_of_two_within("512", 4, 65'536) == 512u);
   for (const char* text : {"0", "2", "500", "131072", "x"}) {

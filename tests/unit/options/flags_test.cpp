@@ -42,13 +42,21 @@ TEST_CASE("every flag has a name of its own, a help text, and a reason for each 
     }
     CHECK(find_flag(flag.name) == &flag);
   }
-  for (const char* wanted : {"listen",          "health-listen", "socket-dir",      "pid",
-                             "force",           "wait-for-shim", "drain-every",     "ring-budget",
-                             "max-sessions",    "allow-uid",     "sample-budget",   "sample-mib",
-                             "stack-bytes",     "events-rings",  "events-ring-kib", "stacks-rings",
-                             "stacks-ring-kib", "linger",        "finalize",        "exit-with-workload",
-                             "insecure",        "log-level",     "duration",        "o",
-                             "format",          "type",          "cupti-dir",       "url"}) {
+  for (const char* wanted : {"listen",          "health-listen",
+                             "socket-dir",      "pid",
+                             "force",           "wait-for-shim",
+                             "drain-every",     "ring-budget",
+                             "max-sessions",    "allow-uid",
+                             "sample-budget",   "sample-mib",
+                             "stack-bytes",     "events-rings",
+                             "events-ring-kib", "stacks-rings",
+                             "stacks-ring-kib", "linger",
+                             "kinds",           "lease",
+                             "finalize",        "exit-with-workload",
+                             "insecure",        "log-level",
+                             "duration",        "o",
+                             "format",          "type",
+                             "cupti-dir",       "url"}) {
     INFO(wanted);
     CHECK(names.count(wanted) == 1);
   }

@@ -59,7 +59,7 @@ Arguments complete(Mode mode, const Arguments& flag) {
 // A value that the flag takes and that is not its default; empty when there is none.
 std::string value_for(const Flag& flag) {
   for (const char* text :
-       {"127.0.0.1:7079", "true", "3s", "1GiB", "7", "4096", "never", "json", "debug", "/x"}) {
+       {"127.0.0.1:7079", "true", "3s", "1GiB", "7", "4096", "never", "json", "debug", "kernel", "/x"}) {
     Options scratch;
     if (flag.set(scratch, text) && !flag.is_default(text)) return text;
   }
@@ -138,16 +138,16 @@ TEST_CASE("a default is never refused, in whatever words") {
 }
 
 TEST_CASE("values out of range are refused, naming the flag") {
-  const auto argument =
-      GENERATE("-listen=7070", "-listen=", "-health-listen=host:1", "-socket-dir=", "-pid=0", "-pid=-1",
-               "-pid=4194305", "-pid=me", "-wait-for-shim=-1s", "-wait-for-shim=60", "-wait-for-shim=25h",
-               "-drain-every=0", "-drain-every=11s", "-drain-every=100us", "-ring-budget=1KiB",
-               "-ring-budget=128MB", "-ring-budget=99999999999GiB", "-max-sessions=0", "-max-sessions=1025",
-               "-allow-uid=-1", "-allow-uid=root", "-allow-uid=4294967295", "-sample-budget=0",
-               "-sample-budget=101", "-sample-budget=1.234", "-sample-budget=x", "-sample-mib=0",
-               "-stack-bytes=1023", "-stack-bytes=1048577", "-events-rings=0", "-events-rings=65",
-               "-events-ring-kib=500", "-events-ring-kib=2", "-stacks-rings=65", "-stacks-ring-kib=131072",
-               "-linger=2h", "-finalize=always", "-log-level=trace", "-insecure=maybe");
+  const auto argument = GENERATE(
+      "-listen=7070", "-listen=", "-health-listen=host:1", "-socket-dir=", "-pid=0", "-pid=-1",
+      "-pid=4194305", "-pid=me", "-wait-for-shim=-1s", "-wait-for-shim=60", "-wait-for-shim=25h",
+      "-drain-every=0", "-drain-every=11s", "-drain-every=100us", "-ring-budget=1KiB", "-ring-budget=128MB",
+      "-ring-budget=99999999999GiB", "-max-sessions=0", "-max-sessions=1025", "-allow-uid=-1",
+      "-allow-uid=root", "-allow-uid=4294967295", "-sample-budget=0", "-sample-budget=101",
+      "-sample-budget=1.234", "-sample-budget=x", "-sample-mib=0", "-stack-bytes=1023",
+      "-stack-bytes=1048577", "-events-rings=0", "-events-rings=65", "-events-ring-kib=500",
+      "-events-ring-kib=2", "-stacks-rings=65", "-stacks-ring-kib=131072", "-kinds=kernels", "-kinds=stacks",
+      "-lease=500ms", "-lease=11m", "-linger=2h", "-finalize=always", "-log-level=trace", "-insecure=maybe");
   const auto message = refused({argument});
   INFO(message);
   const std::string text = argument;
@@ -234,6 +234,32 @@ TEST_CASE("inject and doctor") {
   CHECK(parsed({"doctor", "-format=json"}).format == http::ProfileFormat::json);
   CHECK(refused({"doctor", "-format=folded"}).find("text or json") != std::string::npos);
   CHECK(refused({"record", "-format=text"}).find("-format") != std::string::npos);
+}
+
+TEST_CASE("version is text, whichever way it is asked for, and takes nothing else") {
+  for (const Arguments& arguments :
+       {Arguments{"-version"}, {"--version"}, {"version"}, {"serve", "-version"}}) {
+    const auto result = parse_options(arguments, {});
+    REQUIRE(result);
+    REQUIRE(std::holds_alternative<Help>(*result));
+    CHECK(std::get<Help>(*result).text.find("pillion " + std::string(PILLION_VERSION) + ", wire 1.") == 0);
+  }
+  CHECK(refused({"version", "-pid", "1"}).find("-pid") != std::string::npos);
+  CHECK(refused({"version", "extra"}).find("extra") != std::string::npos);
+}
+
+TEST_CASE("help of a command by name") {
+  const auto text = [](const Arguments& arguments) {
+    const auto result = parse_options(arguments, {});
+    REQUIRE(result);
+    REQUIRE(std::holds_alternative<Help>(*result));
+    return std::get<Help>(*result).text;
+  };
+  CHECK(text({"help", "record"}) == text({"record", "-help"}));
+  CHECK(text({"help"}) == text({"-help"}));
+  CHECK(text({"help", "record"}).find("PILLION_EAGER") != std::string::npos);
+  CHECK(refused({"help", "fly"}).find("'fly'") != std::string::npos);
+  CHECK(refused({"help", "record", "probe"}).find("'probe'") != std::string::npos);
 }
 
 TEST_CASE("help is text, not an error, for every command") {

@@ -4,7 +4,6 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "profile/api_names.h"
-#include "profile/demangle.h"
 
 namespace pillion::profile {
 namespace {
@@ -37,20 +36,6 @@ TEST_CASE("TextTable gives one id to texts that come out equal") {
   CHECK(table.id("a z") == id);
   CHECK(table.id("b") != id);
   CHECK(texts.at(id) == "a z");
-}
-
-TEST_CASE("demangle knows C++ names, leaves others, and is bounded") {
-  CHECK(demangle("_Z4gemmPfS_i") == "gemm(float*, float*, int)");
-  CHECK(demangle("plain_c_name") == "plain_c_name");
-  CHECK(demangle("_Zgarbage") == "_Zgarbage");
-  CHECK(demangle(std::string("_Z") + std::string(1u << 20, '1')).size() == (1u << 20) + 2);
-  // Each template argument list names the one before twice: 30 of them stand for gigabytes.
-  std::string bomb = "_Z1f1aIiE";
-  for (int i = 0; i < 30; ++i) {
-    const std::string last = std::string("S") + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i] + "_";
-    bomb += "S_I" + last + last + "E";
-  }
-  CHECK(demangle(bomb).size() == 16u << 10);
 }
 
 TEST_CASE("API calls and copies are named as the application's source spells them") {

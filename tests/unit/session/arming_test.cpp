@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include "base/clock.h"
 #include "fake_shim.h"
@@ -29,16 +30,19 @@ TEST_CASE("ARM carries what was asked for, and rings that are ready") {
   Pair pair;
   pair.greet();
   ArmConfig config = small_config();
-  config.kinds = PILLION_KIND_KERNEL | PILLION_KIND_STACKS;
-  config.stack_bytes_max = 65'536;
+  config.settings.kinds = PILLION_KIND_KERNEL | PILLION_KIND_STACKS;
+  config.settings.stack_bytes_max = 65'536;
+  config.settings.lease_ms = 7'000;
+  config.settings.finalize = GENERATE(true, false);
   REQUIRE(pair.session->arm(config).has_value());
   CHECK(pair.session->state() == SessionState::arming);
   const Got got = pair.shim.receive(PILLION_ARM);
   const auto arm = got.as<pillion_arm>();
   CHECK(arm.generation == pair.session->generation());
   CHECK(arm.generation > 0);
-  CHECK(arm.lease_ms == 5'000);
-  CHECK(arm.kinds == config.kinds);
+  CHECK(arm.lease_ms == 7'000);
+  CHECK(arm.kinds == config.settings.kinds);
+  CHECK((arm.detach == PILLION_DISARM_FINALIZE) == config.settings.finalize);
   CHECK(arm.stack_bytes_max == 65'536);
   REQUIRE(got.fds.size() == 3);
   const std::uint64_t sizes[] = {arm.events_bytes, arm.stacks_bytes, arm.arena_bytes};

@@ -114,7 +114,12 @@ pillion_hello good_hello() {
 
 ArmConfig small_config() {
   ArmConfig config;
-  config.geometry = {2, 16u << 10, 2, 64u << 10, 4, 64u << 10};
+  config.settings.events_rings = 2;
+  config.settings.events_ring_bytes = 16u << 10;
+  config.settings.stacks_rings = 2;
+  config.settings.stacks_ring_bytes = 64u << 10;
+  config.module_slots = 4;
+  config.arena_data_bytes = 64u << 10;
   return config;
 }
 

@@ -89,9 +89,10 @@ TEST_CASE("wrong magic, wrong size, no header") {
 }
 
 TEST_CASE("every message cut at every length is refused, not read past") {
-  const auto check = [](auto wire) {
+  // `least`: what version 1.0 had of it.
+  const auto check = [](auto wire, std::size_t least = sizeof(wire)) {
     const auto whole = bytes_of(wire);
-    for (std::size_t length = 0; length < whole.size(); ++length) {
+    for (std::size_t length = 0; length < least; ++length) {
       std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
       if (length >= sizeof(pillion_message_header)) {
         const auto size = static_cast<std::uint32_t>(length);
@@ -103,12 +104,29 @@ TEST_CASE("every message cut at every length is refused, not read past") {
   };
   check(make_message<pillion_hello>(PILLION_HELLO));
   check(make_message<pillion_busy>(PILLION_BUSY));
-  check(make_message<pillion_armed>(PILLION_ARMED));
+  check(make_message<pillion_armed>(PILLION_ARMED), PILLION_ARMED_BYTES_1_0);
   check(make_message<pillion_refused>(PILLION_REFUSED));
   check(make_message<pillion_flushed>(PILLION_FLUSHED));
   check(make_message<pillion_disarmed>(PILLION_DISARMED));
   check(make_message<pillion_maps>(PILLION_MAPS));
   check(make_message<pillion_file>(PILLION_FILE));
+}
+
+TEST_CASE("ARMED of version 1.0 says nothing of lease, finalize and rings") {
+  auto wire = make_message<pillion_armed>(PILLION_ARMED);
+  wire.stack_bytes_max = 4096;
+  wire.lease_ms = 7'000;
+  wire.detach = PILLION_DISARM_FINALIZE;
+  const auto whole = std::get<Armed>(*parse_message(bytes_of(wire)));
+  CHECK(whole.tells_everything);
+  CHECK(whole.settings.lease_ms == 7'000);
+  CHECK(whole.settings.finalize);
+  wire.header.size = PILLION_ARMED_BYTES_1_0;
+  auto bytes = bytes_of(wire);
+  bytes.resize(PILLION_ARMED_BYTES_1_0);
+  const auto old = std::get<Armed>(*parse_message(bytes));
+  CHECK_FALSE(old.tells_everything);
+  CHECK(old.settings.stack_bytes_max == 4096);
 }
 
 TEST_CASE("MAPS may not claim more text than it has") {

@@ -125,6 +125,7 @@ SessionOffer::SessionOffer(std::uint64_t generation, const RegionPlan& plan)
   arm.events_bytes = events.bytes();
   arm.stacks_bytes = stacks.bytes();
   arm.arena_bytes = arena.bytes();
+  arm.detach = PILLION_DISARM_FINALIZE;
 }
 
 }  // namespace pillion::shim::test

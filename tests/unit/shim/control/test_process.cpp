@@ -112,9 +112,10 @@ TEST_CASE("messages are judged by their header and the least size of their type"
   const auto verdict = [&](std::size_t bytes) { return check_message(&arm, bytes, problem); };
   CHECK(verdict(sizeof arm) == Verdict::sound);
   for (std::size_t bytes = 0; bytes < 16; ++bytes) CHECK(verdict(bytes) == Verdict::garbage);
-  CHECK(verdict(sizeof arm - 8) == Verdict::garbage);  // header.size differs from the packet's length
-  arm.header.size = sizeof arm - 8;
-  CHECK(verdict(sizeof arm - 8) == Verdict::bad);
+  CHECK(verdict(PILLION_ARM_BYTES_1_0 - 8) ==
+        Verdict::garbage);  // header.size differs from the packet's length
+  arm.header.size = PILLION_ARM_BYTES_1_0 - 8;
+  CHECK(verdict(PILLION_ARM_BYTES_1_0 - 8) == Verdict::bad);
   CHECK(std::string(problem) == "ARM: size is 64, needs 72");
   std::uint8_t longer[200] = {};
   arm.header.size = sizeof longer;  // fields of a later minor version

@@ -212,6 +212,37 @@ TEST_CASE("the end of the connection disarms") {
   }
 }
 
+TEST_CASE("a disarm that nobody asks for finalizes as ARM said; a sidecar of 1.0 means yes") {
+  SocketDirectory directory;
+  const std::string report = directory.path() + "/report";
+  HostProcess host(directory, {{"FAKE_REPORT", report}});
+  SessionOffer offer(1);
+  char expected = 'D';
+  std::uint32_t bytes = sizeof offer.arm;
+  SECTION("yes") {}
+  SECTION("no") {
+    offer.arm.detach = 0;
+    expected = 'd';
+  }
+  SECTION("1.0") {
+    offer.arm.detach = 0;
+    bytes = PILLION_ARM_BYTES_1_0;
+  }
+  auto peer = std::make_unique<Peer>(host.socket_path());
+  static_cast<void>(peer->expect<pillion_hello>(PILLION_HELLO));
+  offer.arm.header = {PILLION_ABI_MAGIC, PILLION_ABI_MAJOR, 0, PILLION_ARM, bytes};
+  peer->send_bytes(&offer.arm, bytes, offer.fds());
+  const auto armed = peer->expect<pillion_armed>(PILLION_ARMED);
+  CHECK((armed.detach == PILLION_DISARM_FINALIZE) == (expected == 'D'));
+  CHECK(armed.lease_ms == offer.arm.lease_ms);
+  CHECK(armed.events_rings == offer.events.header().ring_count);
+  CHECK(armed.events_ring_bytes == offer.events.header().ring_bytes);
+  CHECK(armed.stacks_rings == offer.stacks.header().ring_count);
+  CHECK(armed.stacks_ring_bytes == offer.stacks.header().ring_bytes);
+  peer.reset();
+  CHECK(eventually([&] { return slurp(report).find(expected) != std::string::npos; }));
+}
+
 TEST_CASE("an arming that hangs is refused at its deadline, undone when it returns, and works afterwards") {
   SocketDirectory directory;
   const std::string report = directory.path() + "/report";

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace pillion::symbolize {
+namespace pillion {
 
 constexpr std::size_t kDemangledMax = 16 * 1024;  // longer ones are cut and end in "..."
 constexpr std::size_t kMangledMax = 8 * 1024;     // longer ones are returned as they are
@@ -14,4 +14,4 @@ constexpr std::size_t kMangledMax = 8 * 1024;     // longer ones are returned as
 // foreign bytes: output and stack use (about 1 MiB for the longest name) are bounded. Any thread.
 [[nodiscard]] std::string demangle(std::string_view mangled);
 
-}  // namespace pillion::symbolize
+}  // namespace pillion

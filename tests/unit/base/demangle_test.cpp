@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolize/demangle.h"
+#include "base/demangle.h"
 
 #include <catch2/catch_test_macros.hpp>
 #include <random>
 
-using namespace pillion::symbolize;
+using namespace pillion;
 
 TEST_CASE("C++ and Rust names are made readable, others stay") {
   CHECK(demangle("_ZN2at6native4copyERKNS_6TensorEi") == "at::native::copy(at::Tensor const&, int)");
@@ -40,6 +40,16 @@ TEST_CASE("a name that expands without end is cut") {
   CHECK(demangle(huge) == huge);
   const std::string deep = "_Z1f" + std::string(kMangledMax - 100, 'P') + "i";
   CHECK_FALSE(demangle(deep).empty());
+}
+
+TEST_CASE("a name that stands for gigabytes is cut") {
+  // Each template argument list names the one before twice.
+  std::string bomb = "_Z1f1aIiE";
+  for (int i = 0; i < 30; ++i) {
+    const std::string last = std::string("S") + "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i] + "_";
+    bomb += "S_I" + last + last + "E";
+  }
+  CHECK(demangle(bomb).size() == kDemangledMax + 3);
 }
 
 TEST_CASE("mutated names never fault") {

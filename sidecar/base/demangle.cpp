@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "symbolize/demangle.h"
+#include "base/demangle.h"
 
 #include <libiberty/demangle.h>
 
 #include <csetjmp>
 
-namespace pillion::symbolize {
+namespace pillion {
 namespace {
 
 // libiberty's own limit on components lets names of up to half of 2,048 bytes through; kernels of CUDA
@@ -64,4 +64,4 @@ std::string demangle(std::string_view mangled) {
   return text;
 }
 
-}  // namespace pillion::symbolize
+}  // namespace pillion
