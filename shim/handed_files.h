@@ -11,7 +11,7 @@ namespace pillion::shim {
 
 struct HandedCupti {
   std::uint32_t cuda_version;  // 1000 * major + 10 * minor
-  char name[12];               // within /proc/self/fd
+  char name[12];               // within /proc/thread-self/fd
 };
 
 inline constexpr std::size_t kHandedMax = 5;

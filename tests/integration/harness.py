@@ -284,8 +284,8 @@ class Bench:
     def shim_sockets(self):
         return sorted(self.sockets.glob("pillion-*.sock"))
 
-    def sidecar(self, *arguments, command="serve", environment=None, **popen):
-        words = [PILLION, command, "-listen", "127.0.0.1:0", "-socket-dir", self.sockets, *arguments]
+    def sidecar(self, *arguments, command="serve", environment=None, program=None, **popen):
+        words = [program or PILLION, command, "-listen", "127.0.0.1:0", "-socket-dir", self.sockets, *arguments]
         process, log_path = self.start(words, {**os.environ, **(environment or {})}, **popen)
         return Sidecar(process, log_path)
 

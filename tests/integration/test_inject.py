@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shim comes into a program that was started without it, and its profile is that of one that had it."""
+import shutil
 import signal
 import threading
 
-from harness import Bench, ProfileTest, Window, functions, main, total, wait_until, whole_run, windows_open
+from harness import PILLION, SHIM, SIMGPU, Bench, ProfileTest, Window, functions, main, total, wait_until, whole_run, windows_open
 
 
 def injections(sidecar):
@@ -78,7 +79,7 @@ class InjectTest(ProfileTest):
                 self.assert_all_rooted(profile)
                 view = wait_injected(sidecar)
                 self.assertEqual(view["pid"], workload.pid)
-                self.assertTrue(view["library"].startswith("/proc/self/fd/"), view)
+                self.assertRegex(view["library"], r"^/proc/thread-self/fd/\d+$")
                 self.assertTrue(view["socket"].startswith(str(bench.sockets)), view)
                 self.assert_same(profile, whole_run(bench, name, *arguments, seconds=6)[0])
 
@@ -118,6 +119,31 @@ class InjectTest(ProfileTest):
                     copies = [line for line in maps if "libpillion.so" in line and " 00000000 " in line]
                 self.assertEqual(len(copies), 1)
                 stepped.truth()
+
+    def test_cupti_is_brought_along(self):
+        """A program without CUPTI anywhere gets the one that is shipped with the sidecar."""
+        with Bench() as bench:
+            driver, shipped = bench.folder / "driver", bench.folder / "shipped"
+            driver.mkdir()
+            (shipped / "cupti" / "13.0").mkdir(parents=True)
+            shutil.copy(SIMGPU / "libcuda.so.1", driver)
+            shutil.copy(PILLION, shipped)
+            shutil.copy(SHIM, shipped)
+            cupti = shipped / "cupti" / "13.0" / "libcupti.so.13"
+            shutil.copy(SIMGPU / "libcupti.so.13", cupti)
+            stepped = bench.stepped(shim=False, PILLION_SOCKET_DIR=None, LD_LIBRARY_PATH=driver)
+            sidecar = bench.sidecar("-inject", "-pid", str(stepped.pid), program=shipped / "pillion")
+            sidecar.wait_ready(20)
+            self.assertEqual(wait_injected(sidecar)["cupti"], str(cupti))
+            with Window(sidecar, 3) as window:
+                sidecar.wait_state(stepped.pid, "armed", 20)
+                stepped.launch(100)
+                profile = window.take()
+            self.assert_launches(profile, 100)
+            self.assert_all_rooted(profile)
+            used = profile["quality"]["cupti_path"]
+            self.assertRegex(used, r"^/proc/thread-self/fd/\d+$")
+            stepped.truth()
 
     def test_two_sidecars_at_once(self):
         with Bench() as bench:
