@@ -60,12 +60,10 @@ bool ActivityBuffers::give_back(std::uint8_t* buffer, std::size_t written) {
   return true;
 }
 
-void ActivityBuffers::reclaim_all() {
-  std::uint8_t* range = range_.load(std::memory_order_relaxed);
-  if (range == nullptr) return;
-  ::madvise(range, buffers_ * kBufferBytes, MADV_DONTNEED);
+void ActivityBuffers::unmap(std::uint8_t* range) {
   for (auto& word : taken_) word.store(0, std::memory_order_release);
   out_.store(0, std::memory_order_relaxed);
+  ::munmap(range, buffers_ * kBufferBytes);
 }
 
 void ActivityBuffers::release_memory() {

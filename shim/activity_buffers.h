@@ -15,7 +15,7 @@ class ActivityBuffers {
   static constexpr std::size_t kBufferBytes = std::size_t{256} << 10;
   static constexpr std::size_t kBuffersMax = 2048;
 
-  // Capture thread. Reserves the range at the first call; false without address space for 16 buffers.
+  // Capture thread. Reserves the range where there is none; false without address space for 16 buffers.
   [[nodiscard]] bool begin();
 
   // A zeroed buffer of kBufferBytes, or null when all are out.
@@ -26,8 +26,12 @@ class ActivityBuffers {
   // Zeroes the bytes that were written and makes the buffer available again. False when it was not out.
   bool give_back(std::uint8_t* buffer, std::size_t written);
 
-  // Capture thread, when CUPTI has been finalised and has forgotten its buffers: all are available again.
-  void reclaim_all();
+  // Capture thread, in this order: from withdraw() on there are no more buffers to be had; then either nobody
+  // has one any more (CUPTI forgets all when it is finalised, without giving back those that threads were
+  // filling) and the range can be unmapped, or it is put back.
+  [[nodiscard]] std::uint8_t* withdraw() { return range_.exchange(nullptr, std::memory_order_acq_rel); }
+  void unmap(std::uint8_t* range);
+  void put_back(std::uint8_t* range) { range_.store(range, std::memory_order_release); }
 
   // Capture thread: returns the memory of the buffers that are not out.
   void release_memory();

@@ -12,12 +12,14 @@ namespace pillion::shim {
 namespace {
 
 constexpr std::uint32_t kDevicesMax = 64;
+constexpr std::uint64_t kLeaveNs = 20'000'000;
 // A null buffer crashes CUPTI before 12.9; from there on the records are dropped and counted by it.
 constexpr std::uint32_t kNullBufferSafeVersion = 27;
 
 constinit ActivityBuffers g_buffers{};
 constinit NameTable g_names{};
-std::atomic<std::uint32_t> g_completions{0};  // going on now
+std::atomic<std::uint32_t> g_completions{0};  // and requests, going on now
+std::atomic<std::uint32_t> g_signs{0};        // of life of our registration: requests and completions
 std::uint32_t g_api_version;
 
 // Devices do not change; a session that CUPTI tells nothing new gets those of the one before.
@@ -147,6 +149,8 @@ void complete(CaptureSession& session, void* context, std::uint32_t stream, std:
 }  // namespace
 
 void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
+  g_completions.fetch_add(1, std::memory_order_seq_cst);
+  g_signs.fetch_add(1, std::memory_order_relaxed);
   *max_records = 0;  // as many as fit
   *buffer = g_buffers.take();
   *size = ActivityBuffers::kBufferBytes;
@@ -155,6 +159,7 @@ void buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max
     *size = kReserveBytes;
   }
   if (*buffer == nullptr) *size = 0;
+  g_completions.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 void buffer_completed(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t size,
@@ -169,6 +174,7 @@ void buffer_completed(void* context, std::uint32_t stream, std::uint8_t* buffer,
     // Somebody else's, whose registration ours has replaced. It is not ours to read or free.
     if (session != nullptr) count(session->counters, own_tid(), &pillion_counters::foreign_buffers);
   } else {
+    g_signs.fetch_add(1, std::memory_order_relaxed);
     const std::size_t valid = valid_size < size ? valid_size : size;
     if (session != nullptr && valid != 0) complete(*session, context, stream, buffer, valid);
     if (reserve) {
@@ -209,13 +215,21 @@ bool activity_quiesce(std::uint32_t wait_ms) {
   return true;
 }
 
-void activity_end(bool finalized) {
-  if (activity_quiesce(0)) g_names.end();
-  if (finalized && activity_quiesce(0)) {
-    g_buffers.reclaim_all();
+void activity_end(BufferFate fate) {
+  g_buffers.release_memory();
+  std::uint8_t* range = fate != BufferFate::foreign ? g_buffers.withdraw() : nullptr;
+  // A thread that was about a request when CUPTI was finalised may still be on its way out of it.
+  if (fate == BufferFate::forgotten) sleep_ns(kLeaveNs);
+  const bool quiet = activity_quiesce(1000);
+  if (quiet) g_names.end();
+  if (range == nullptr) return;
+  if (quiet && (fate == BufferFate::forgotten || g_buffers.out() == 0)) {
+    g_buffers.unmap(range);
   } else {
-    g_buffers.release_memory();
+    g_buffers.put_back(range);
   }
 }
+
+std::uint32_t activity_signs() { return g_signs.load(std::memory_order_relaxed); }
 
 }  // namespace pillion::shim

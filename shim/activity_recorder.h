@@ -29,8 +29,17 @@ void activity_retry(CaptureSession& session, std::uint32_t tid);
 // false when one takes more than `wait_ms`.
 bool activity_quiesce(std::uint32_t wait_ms);
 
-// Capture thread, after the session: returns the buffers' memory. `finalized`: CUPTI has forgotten all of
-// them.
-void activity_end(bool finalized);
+// What has become of the buffers that CUPTI was given.
+enum class BufferFate : std::uint8_t {
+  forgotten,  // CUPTI was finalised
+  unused,     // no kind of ours is enabled any more
+  foreign,    // another client's kinds go on, and may go on into our buffers
+};
+
+// Capture thread, after the session: returns the buffers' memory, as far as nobody can touch it.
+void activity_end(BufferFate fate);
+
+// How often CUPTI has asked us for a buffer or given one back; wraps.
+[[nodiscard]] std::uint32_t activity_signs();
 
 }  // namespace pillion::shim

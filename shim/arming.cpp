@@ -53,13 +53,16 @@ cupti::Result subscribe(const CuptiApi& api, cupti::Subscriber* out, char (&hold
   return api.subscribe(out, subscriber_callback, nullptr);
 }
 
-// Whether records will carry CLOCK_MONOTONIC. Libraries without cuptiGetTimestamp are believed.
+}  // namespace
+
 bool clock_is_monotonic(const CuptiApi& api) {
   std::uint64_t stamp = 0;
   if (api.get_timestamp == nullptr || api.get_timestamp(&stamp) != cupti::kSuccess) return true;
   const std::uint64_t now = monotonic_ns();
   return stamp + kClockToleranceNs > now && stamp < now + kClockToleranceNs;
 }
+
+namespace {
 
 bool set_clock(const CuptiApi& api, pillion_refused* refused) {
   if (g_timestamp_registered && clock_is_monotonic(api)) return true;
@@ -107,13 +110,15 @@ void enable_callbacks(const CuptiApi& api, std::uint32_t kinds, Subscription* su
   }
   // A library refuses the ids that are newer than it is; a program that it serves cannot make those calls
   // either.
-  constexpr std::uint32_t kLaunchKernel = 307;
   for (const DriverCbid& entry : kDriverCbids) {
     // A launch whose execution nobody records would only wait for it.
     if ((kinds & kinds_of_launch(entry.kind)) == 0) continue;
     const cupti::Result result = enable(cupti::kDomainDriverApi, entry.cbid);
-    if (entry.cbid == kLaunchKernel) *launch_result = result;
+    if (entry.cbid == kLaunchKernelCbid) *launch_result = result;
   }
+  // Called inside a call that is being captured into a graph. A library that does not know it leaves such
+  // launches without their mark.
+  (void)enable(cupti::kDomainResource, cupti::kResourceGraphNodeCreated);
   for (const std::uint16_t cbid : kContextEndCbids) (void)enable(cupti::kDomainDriverApi, cbid);
 }
 
@@ -126,20 +131,41 @@ void undo(const CuptiApi& api, Subscription* subscription) {
 
 }  // namespace
 
-bool subscribe_cupti(const CuptiApi& api, Subscription* out, pillion_refused* refused) {
+namespace {
+
+bool subscribe_or_refuse(const CuptiApi& api, Subscription* out, pillion_refused* refused) {
   *out = {};
-  cupti::Result result = subscribe(api, &out->subscriber, refused->holder);
-  if (result == cupti::kErrorMultipleSubscribers) {
-    refused->reason = PILLION_REFUSAL_SUBSCRIBER_HELD;
-    refused->cupti_result = result;
-    if (refused->holder[0] == '\0') BoundedText(refused->holder).add("unknown");
-    BoundedText(refused->text).add("CUPTI's subscriber is held by ").add(refused->holder);
-    return false;
-  }
-  if (result != cupti::kSuccess) {
+  const cupti::Result result = subscribe(api, &out->subscriber, refused->holder);
+  if (result == cupti::kSuccess) return true;
+  out->subscriber = nullptr;
+  if (result != cupti::kErrorMultipleSubscribers) {
     refuse_call(api, "cuptiSubscribe", result, refused);
     return false;
   }
+  refused->reason = PILLION_REFUSAL_SUBSCRIBER_HELD;
+  refused->cupti_result = result;
+  if (refused->holder[0] == '\0') BoundedText(refused->holder).add("unknown");
+  BoundedText(refused->text).add("CUPTI's subscriber is held by ").add(refused->holder);
+  return false;
+}
+
+}  // namespace
+
+bool subscribe_modules(const CuptiApi& api, Subscription* out, pillion_refused* refused) {
+  if (!subscribe_or_refuse(api, out, refused)) return false;
+  const auto enable = [&](std::uint32_t cbid) {
+    return api.enable_callback(1, out->subscriber, cupti::kDomainResource, cbid);
+  };
+  (void)enable(cupti::kResourceModuleUnloadStarting);
+  const cupti::Result result = enable(cupti::kResourceModuleLoaded);
+  if (result == cupti::kSuccess) return true;
+  refuse_call(api, "cuptiEnableCallback(MODULE_LOADED)", result, refused);
+  undo(api, out);
+  return false;
+}
+
+bool subscribe_cupti(const CuptiApi& api, Subscription* out, pillion_refused* refused) {
+  if (out->subscriber == nullptr && !subscribe_or_refuse(api, out, refused)) return false;
   if (!set_clock(api, refused)) {
     undo(api, out);
     return false;
@@ -151,7 +177,7 @@ bool subscribe_cupti(const CuptiApi& api, Subscription* out, pillion_refused* re
     (void)api.set_attribute(cupti::kAttributeZeroedOutActivityBuffer, &size, &zeroed);
   }
   if (api.set_thread_id_type != nullptr) (void)api.set_thread_id_type(cupti::kThreadIdSystem);
-  result = api.register_callbacks(buffer_requested, buffer_completed);
+  const cupti::Result result = api.register_callbacks(buffer_requested, buffer_completed);
   if (result != cupti::kSuccess) {
     refuse_call(api, "cuptiActivityRegisterCallbacks", result, refused);
     undo(api, out);
@@ -191,9 +217,8 @@ bool enable_recording(const CuptiApi& api, std::uint32_t kinds, Subscription* su
   return true;
 }
 
-void enable_module_profiled(const CuptiApi& api, const Subscription& subscription, bool on) {
-  (void)api.enable_callback(on ? 1 : 0, subscription.subscriber, cupti::kDomainResource,
-                            cupti::kResourceModuleProfiled);
+void enable_module_profiled(const CuptiApi& api, cupti::Subscriber subscriber, bool on) {
+  (void)api.enable_callback(on ? 1 : 0, subscriber, cupti::kDomainResource, cupti::kResourceModuleProfiled);
 }
 
 }  // namespace pillion::shim

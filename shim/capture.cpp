@@ -7,8 +7,10 @@
 #include "capture_session.h"
 #include "detach.h"
 #include "driver_state.h"
+#include "eager.h"
 #include "graph_threads.h"
 #include "launch_recorder.h"
+#include "registration_watch.h"
 #include "system_calls.h"
 #include "thread_state.h"
 
@@ -26,25 +28,15 @@ constexpr std::uint32_t kStackBytesDefault = 192 * 1024;
 constexpr std::uint32_t kStackBytesMin = 4096;
 constexpr std::uint32_t kStackBytesMax = 1024 * 1024;
 
-// Our registration is taken for lost when so many launches in so long brought no single record. A queue on
-// the GPU holds about a thousand, so a long kernel does not look like that.
-constexpr std::uint64_t kSilentLaunches = 8192;
-constexpr std::uint64_t kSilentNs = 3'000'000'000;
-
 // Capture thread alone.
 struct Recording {
   CaptureSession* session;
   const CuptiApi* api;
   Subscription subscription;
-  bool profiled_on;
-  bool clobbered;
+  RegistrationWatch watch;
+  RegistrationWatch::Loss loss;
   std::uint64_t last_tick_ns;
   std::uint64_t launches_seen;
-  std::uint64_t failed_seen;
-  // Since the last record that came:
-  std::uint64_t executions_seen;
-  std::uint64_t silent_since_ns;
-  std::uint64_t silent_launches;
 };
 
 constinit CaptureSession g_sessions[kSessionsInTurn]{};
@@ -83,6 +75,7 @@ CaptureSession* prepare_session(const CaptureRequest& request, const CuptiApi* a
   session->threads_this_tick.store(0, std::memory_order_relaxed);
   session->executions.store(0, std::memory_order_relaxed);
   session->launches_added = 0;
+  session->profiled_on.store((request.kinds & PILLION_KIND_MODULES) != 0, std::memory_order_relaxed);
   session->number.store(g_armings, std::memory_order_relaxed);
   return session;
 }
@@ -129,10 +122,7 @@ void adapt_sampler(Recording& recording, std::uint64_t now) {
   const std::uint64_t launches = sum(session.counters, &pillion_counters::launches);
   const std::uint32_t threads = session.threads_this_tick.exchange(0, std::memory_order_relaxed);
   g_sampler.tick({now - recording.last_tick_ns, launches - recording.launches_seen, threads});
-  const std::uint64_t failed = sum(session.counters, &pillion_counters::launches_failed);
-  recording.silent_launches += (launches - failed) - (recording.launches_seen - recording.failed_seen);
   recording.launches_seen = launches;
-  recording.failed_seen = failed;
   recording.last_tick_ns = now;
   // 0 is what a thread that never launched has.
   std::uint32_t tick = session.tick.load(std::memory_order_relaxed) + 1;
@@ -141,19 +131,26 @@ void adapt_sampler(Recording& recording, std::uint64_t now) {
   set_gauge(session.counters, &pillion_counters::sample_interval, g_sampler.interval());
 }
 
-// Whether launches flow and nothing comes back: another client has put its buffer callbacks in the place of
-// ours.
-bool registration_lost(Recording& recording, std::uint64_t now) {
-  constexpr std::uint32_t kExecutions = PILLION_KIND_KERNEL;
-  if ((recording.subscription.in_force & kExecutions) == 0) return false;
-  const std::uint64_t executions = recording.session->executions.load(std::memory_order_relaxed);
-  if (executions != recording.executions_seen) {
-    recording.executions_seen = executions;
-    recording.silent_since_ns = now;
-    recording.silent_launches = 0;
-    return false;
-  }
-  return recording.silent_launches >= kSilentLaunches && now - recording.silent_since_ns >= kSilentNs;
+// Launches that will bring records, and what has come of them.
+RegistrationWatch::Counts watched_counts(const CaptureSession& session) {
+  const std::uint64_t vain = sum(session.counters, &pillion_counters::launches_failed) +
+                             sum(session.counters, &pillion_counters::launches_captured);
+  return {sum(session.counters, &pillion_counters::launches) - vain,
+          session.executions.load(std::memory_order_relaxed), activity_signs()};
+}
+
+// MODULE_PROFILED is switched on in the launch path, too.
+void switch_module_profiled(const Recording& recording) {
+  CaptureSession& session = *recording.session;
+  if ((session.kinds & PILLION_KIND_MODULES) == 0) return;
+  const bool wanted = g_modules.profiled_wanted();
+  if (session.profiled_on.exchange(wanted, std::memory_order_relaxed) != wanted)
+    enable_module_profiled(*recording.api, session.subscriber, wanted);
+}
+
+BufferFate fate_of_buffers(std::uint32_t residue, const RegistrationWatch::Loss& loss) {
+  if (residue == PILLION_RESIDUE_FINALIZED || loss.finalised) return BufferFate::forgotten;
+  return residue == PILLION_RESIDUE_FOREIGN && !loss.buffers_ours ? BufferFate::foreign : BufferFate::unused;
 }
 
 }  // namespace
@@ -168,33 +165,42 @@ bool capture_arm(const CaptureRequest& request, pillion_armed* armed, pillion_re
   }
   const CuptiApi* api = cupti_load(cuda_driver_version(), refused);
   if (api == nullptr) return false;
+  call_off_detach();
   Recording recording{};
   recording.api = api;
+  recording.subscription = take_eager_subscription();
   if (!subscribe_cupti(*api, &recording.subscription, refused)) return false;
   if (!prepare_memory(request, *api, refused)) {
     (void)api->unsubscribe(recording.subscription.subscriber);
+    resume_eager();
     return false;
   }
   g_sampler.begin({request.sample_permyriad, request.sample_mib_per_s, request.stack_bytes_max});
-  forget_graph_threads();
+  recording.last_tick_ns = monotonic_ns();
+  begin_graph_session(recording.last_tick_ns);
   forget_cupti_loss();
   recording.session = prepare_session(request, api);
-  recording.last_tick_ns = recording.silent_since_ns = monotonic_ns();
-  recording.profiled_on = (request.kinds & PILLION_KIND_MODULES) != 0;
+  recording.session->subscriber = recording.subscription.subscriber;
+  // Before anything can be recorded: who drains a record finds its module there.
+  if (is_eager()) g_keeper.begin_replay();
+  (void)g_keeper.replay(g_modules, own_tid());
   // Pairs with the acquire in the callbacks, which may come from the next call on.
   g_session.store(recording.session, std::memory_order_seq_cst);
   if (!enable_recording(*api, request.kinds, &recording.subscription, refused)) {
     end_session(recording.session);
-    activity_end(false);
+    activity_end(BufferFate::unused);
+    resume_eager();
     return false;
   }
+  recording.watch.begin(*api, recording.subscription, recording.last_tick_ns);
+  recording.loss = {nullptr, true, true, false};
   g_recording = recording;
   *armed = {};
   fill_armed(request, recording, armed);
   return true;
 }
 
-bool capture_tick(std::uint32_t* reason) {
+bool capture_tick(std::uint32_t* reason, const char** text) {
   Recording& recording = g_recording;
   if (cupti_is_lost()) {
     *reason = PILLION_DISARM_CUPTI_FATAL;
@@ -204,18 +210,14 @@ bool capture_tick(std::uint32_t* reason) {
   const std::uint64_t now = monotonic_ns();
   adapt_sampler(recording, now);
   activity_retry(*recording.session, own_tid());
-  if ((recording.session->kinds & PILLION_KIND_MODULES) != 0) {
-    const bool wanted = g_modules.profiled_wanted();
-    if (wanted != recording.profiled_on)
-      enable_module_profiled(*recording.api, recording.subscription, wanted);
-    recording.profiled_on = wanted;
-  }
-  if (registration_lost(recording, now)) {
-    recording.clobbered = true;
-    *reason = PILLION_DISARM_CLOBBERED;
-    return false;
-  }
-  return true;
+  switch_module_profiled(recording);
+  (void)g_keeper.replay(g_modules, own_tid());
+  set_gauge(recording.session->counters, &pillion_counters::modules_evicted, g_keeper.evicted());
+  recording.loss = recording.watch.look(watched_counts(*recording.session), now);
+  if (recording.loss.text == nullptr) return true;
+  *reason = PILLION_DISARM_CLOBBERED;
+  *text = recording.loss.text;
+  return false;
 }
 
 std::uint32_t capture_flush(bool forced) {
@@ -230,21 +232,31 @@ std::uint32_t capture_flush(bool forced) {
 std::uint32_t capture_disarm(bool finalize, std::uint32_t may_wait_ms) {
   Recording& recording = g_recording;
   end_session(recording.session);
+  const RegistrationWatch::Loss& loss = recording.loss;
   std::uint32_t residue = PILLION_RESIDUE_FINALIZED;  // what CUPTI does itself when it meets a fatal error
-  if (!cupti_is_lost()) {
+  if (cupti_is_lost()) {
+    note_finalized_elsewhere();
+  } else {
     // The kinds belong to whoever has taken the registration.
-    const std::uint32_t kinds = recording.clobbered ? 0 : recording.subscription.kind_count;
-    residue = detach({recording.api, recording.subscription.subscriber, recording.subscription.kinds, kinds},
-                     finalize && !recording.clobbered, may_wait_ms);
+    const std::uint32_t kinds = loss.buffers_ours ? recording.subscription.kind_count : 0;
+    residue = detach({recording.api, recording.subscription.subscriber, recording.subscription.kinds, kinds,
+                      loss.text == nullptr, loss.buffers_ours, loss.subscription_ours},
+                     finalize, may_wait_ms);
+    if (loss.finalised) note_finalized_elsewhere();
   }
-  activity_end(residue == PILLION_RESIDUE_FINALIZED);
+  activity_end(fate_of_buffers(residue, loss));
+  if (loss.text == nullptr) resume_eager();  // not against another client
   recording.session = nullptr;
   return residue;
 }
 
+void capture_cuda_is_starting() { note_cuda_is_starting(); }
+
+void capture_start_eager() { start_eager(); }
+
 bool capture_context_exists() { return cuda_context_exists(); }
 
-std::uint32_t capture_driver_version() { return cuda_driver_version(); }
+std::uint32_t capture_driver_version() { return may_call_cuda() ? cuda_driver_version() : 0; }
 
 std::uint32_t capture_cupti_version() {
   const CuptiApi* api = cupti_loaded();
@@ -259,7 +271,7 @@ const char* capture_cupti_path() {
 void capture_after_fork_in_child() {
   g_inert.store(true, std::memory_order_relaxed);
   g_session.store(nullptr, std::memory_order_relaxed);
-  g_detach.store(DetachState::idle, std::memory_order_relaxed);
+  forget_detach_in_child();
 }
 
 }  // namespace pillion::shim

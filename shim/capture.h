@@ -31,8 +31,9 @@ struct CaptureRequest {
 [[nodiscard]] bool capture_arm(const CaptureRequest& request, pillion_armed* armed, pillion_refused* refused);
 
 // Every 100 ms while armed: flush what is complete, adapt the sampler, retry unsent names. Returns false when
-// CUPTI is lost to us (fatal, clobbered); `reason` then holds enum pillion_disarm_reason.
-[[nodiscard]] bool capture_tick(std::uint32_t* reason);
+// CUPTI is lost to us (fatal, clobbered); `reason` then holds enum pillion_disarm_reason, and `text` may hold
+// what happened, for people, as a literal.
+[[nodiscard]] bool capture_tick(std::uint32_t* reason, const char** text);
 
 // Returns a CUptiResult.
 [[nodiscard]] std::uint32_t capture_flush(bool forced);
@@ -47,6 +48,12 @@ struct CaptureRequest {
 [[nodiscard]] std::uint32_t capture_driver_version();
 [[nodiscard]] std::uint32_t capture_cupti_version();  // 0 while no library is loaded
 [[nodiscard]] const char* capture_cupti_path();       // "" while no library is loaded
+
+// Whoever starts the shim inside cuInit: CUDA is not called before that has returned.
+void capture_cuda_is_starting();
+
+// PILLION_EAGER=1, once, by whoever starts the shim: keeps modules from the first context on.
+void capture_start_eager();
 
 // In a forked child: forget everything, touch no CUPTI, never record again.
 void capture_after_fork_in_child();

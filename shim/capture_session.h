@@ -23,6 +23,8 @@ struct CaptureSession {
   std::uint32_t kinds = 0;  // enum pillion_kinds, as asked for
   std::uint32_t stack_bytes_max = 0;
   bool stacks_wanted = false;
+  cupti::Subscriber subscriber = nullptr;
+  std::atomic<bool> profiled_on{false};  // MODULE_PROFILED
 
   std::atomic<std::uint32_t> tick{0};               // from 1, grows with each capture_tick()
   std::atomic<std::uint32_t> threads_this_tick{0};  // that have launched

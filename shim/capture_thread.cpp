@@ -33,10 +33,12 @@ std::atomic<std::uint32_t> orders{0};  // futex word
 std::atomic<CapturePhase> phase{CapturePhase::none};
 std::atomic<std::uint32_t> flushes_done{0};
 std::atomic<std::uint32_t> lost{0};
+std::atomic<const char*> lost_text{nullptr};
 std::atomic<bool> libraries_moved{false};
 std::atomic<std::uint64_t> last_tick{0};
 
 // Control thread's.
+ThreadStack stack;
 std::uint32_t flushes_ordered;
 std::uint32_t flushes_taken;
 bool disarm_ordered;
@@ -51,7 +53,9 @@ void flush(bool forced) {
 
 void tick() {
   std::uint32_t reason = 0;
-  if (lost.load(std::memory_order_relaxed) == 0 && !capture_tick(&reason)) {
+  const char* text = nullptr;
+  if (lost.load(std::memory_order_relaxed) == 0 && !capture_tick(&reason, &text)) {
+    lost_text.store(text, std::memory_order_relaxed);
     if (reason == 0) reason = PILLION_DISARM_CUPTI_FATAL;
     lost.store(reason, std::memory_order_release);
   }
@@ -77,6 +81,7 @@ void serve() {
 }
 
 void* capture_main(void*) {
+  note_thread_start(&stack);
   ::prctl(PR_SET_NAME, "pillion-capture");
   libraries_moved.store(libraries_changed(), std::memory_order_relaxed);
   if (!capture_arm(request, &armed, &refused)) {
@@ -110,10 +115,11 @@ bool capture_start(const CaptureRequest& wanted) {
   disarm_ordered = false;
   flushes_done.store(0, std::memory_order_relaxed);
   lost.store(0, std::memory_order_relaxed);
+  lost_text.store(nullptr, std::memory_order_relaxed);
   libraries_moved.store(false, std::memory_order_relaxed);
   last_tick.store(0, std::memory_order_relaxed);
   phase.store(CapturePhase::arming, std::memory_order_relaxed);
-  if (start_thread(capture_main, kStackBytes)) return true;
+  if (start_thread_on(capture_main, kStackBytes, &stack)) return true;
   phase.store(CapturePhase::none, std::memory_order_relaxed);
   return false;
 }
@@ -149,10 +155,20 @@ std::uint32_t capture_residue() { return residue; }
 
 std::uint32_t capture_lost() { return lost.load(std::memory_order_acquire); }
 
+const char* capture_lost_text() {
+  const char* text = lost_text.load(std::memory_order_relaxed);
+  return text != nullptr ? text : "";
+}
+
 bool capture_take_libraries_changed() { return libraries_moved.exchange(false, std::memory_order_acquire); }
 
 std::uint64_t capture_last_tick_ns() { return last_tick.load(std::memory_order_relaxed); }
 
-void capture_forget() { phase.store(CapturePhase::none, std::memory_order_relaxed); }
+bool capture_thread_ended() { return thread_has_ended(stack); }
+
+void capture_forget() {
+  unmap_stack(&stack);
+  phase.store(CapturePhase::none, std::memory_order_relaxed);
+}
 
 }  // namespace pillion::shim

@@ -54,13 +54,20 @@ void capture_order_disarm(const DisarmOrder& order);
 // Why capture_tick() gave up (enum pillion_disarm_reason), 0 while it has not. A disarm must follow.
 [[nodiscard]] std::uint32_t capture_lost();
 
+// What it said about it, or "". Valid like capture_lost().
+[[nodiscard]] const char* capture_lost_text();
+
 // Whether a library was loaded or unloaded since the last call.
 [[nodiscard]] bool capture_take_libraries_changed();
 
 [[nodiscard]] std::uint64_t capture_last_tick_ns();
 
+// After refused or disarmed: whether the thread is gone from the process. Within microseconds, unless the
+// destructors of what CUPTI keeps per thread take longer.
+[[nodiscard]] bool capture_thread_ended();
+
 // After refused or disarmed: back to none. Never blocks: the thread touches nothing of ours after its last
-// phase.
+// phase. Its stack is unmapped if it has ended, else left.
 void capture_forget();
 
 }  // namespace pillion::shim

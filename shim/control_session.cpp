@@ -24,6 +24,7 @@ constexpr int kMessagesPerWake = 64;
 constexpr std::uint32_t kDefaultDeadlineMs = 5'000;
 constexpr std::uint32_t kFinalizeWaitMs = 500;  // "asleep again within 1 s" includes it
 constexpr std::uint32_t kCloseWaitMs = 50;
+constexpr std::uint64_t kThreadEndNs = 200 * kMs;
 constexpr std::uint32_t kNotInitialized = 15;  // CUPTI_ERROR_NOT_INITIALIZED
 
 }  // namespace
@@ -130,6 +131,7 @@ void ControlSession::after_arming(std::uint64_t now) {
     maps_sent_generation_ = 0;
     send_maps_if_new();
   } else if (phase == CapturePhase::refused) {
+    if (!capture_through(now)) return;
     pillion_refused refused = capture_refused();
     begin_message(&refused.header, PILLION_REFUSED, sizeof refused);
     refused.generation = arm_.generation;
@@ -145,11 +147,21 @@ void ControlSession::after_arming(std::uint64_t now) {
   }
 }
 
+// Whether the capture thread has said its last word and is gone, so that nothing of it stays when the answer
+// says that it is over; but nobody waits for it for long.
+bool ControlSession::capture_through(std::uint64_t now) {
+  const CapturePhase phase = capture_phase();
+  if (phase != CapturePhase::disarmed && phase != CapturePhase::refused) return false;
+  if (through_since_ == 0) through_since_ = now;
+  return capture_thread_ended() || now - through_since_ > kThreadEndNs;
+}
+
 // The capture thread is through: gives everything back and says so to whom it concerns.
 void ControlSession::finish() {
   const std::uint32_t residue = capture_phase() == CapturePhase::disarmed ? capture_residue() : 0;
   const bool tell = state_ == CaptureState::draining && armed_by_peer_;
   FlushAnswer last{};
+  char text[sizeof(pillion_disarmed::text)] = {};
   publish_counters(memory_, capture_last_tick_ns());
   std::uint32_t unanswered = 0;
   if (flush_under_way_ && capture_take_flush(&last)) {
@@ -160,8 +172,11 @@ void ControlSession::finish() {
   flush_under_way_ = false;
   close_memory(memory_, kCloseWaitMs);
   memory_ = nullptr;
+  BoundedText(text).add(capture_lost_text());
   capture_forget();
+  through_since_ = 0;
   state_ = CaptureState::asleep;
+  if (peer_.open() && peer_.maps_sent()) release_maps();
   if (tell) {
     pillion_disarmed disarmed{};
     begin_message(&disarmed.header, PILLION_DISARMED, sizeof disarmed);
@@ -169,6 +184,7 @@ void ControlSession::finish() {
     disarmed.reason = disarm_reason_;
     disarmed.residue = residue;
     disarmed.disarmed_ns = monotonic_ns();
+    std::memcpy(disarmed.text, text, sizeof text);
     peer_.send(&disarmed, sizeof disarmed);
   }
   armed_by_peer_ = false;
@@ -217,8 +233,7 @@ void ControlSession::advance(std::uint64_t now) {
     }
   }
   if (state_ == CaptureState::draining || state_ == CaptureState::undoing) {
-    const CapturePhase phase = capture_phase();
-    if (phase == CapturePhase::disarmed || phase == CapturePhase::refused) finish();
+    if (capture_through(now)) finish();
   }
 }
 

@@ -81,6 +81,7 @@ class ControlSession {
   // For a disarm that the sidecar does not ask for: as it said when it armed.
   [[nodiscard]] bool finalize_unasked() const { return (arm_.detach & PILLION_DISARM_FINALIZE) != 0; }
   void after_arming(std::uint64_t now);
+  [[nodiscard]] bool capture_through(std::uint64_t now);
   void finish();
   void answer_flushes();
   void answer_flush(const Flush& flush, std::uint64_t begun_ns, std::uint32_t result);
@@ -98,6 +99,7 @@ class ControlSession {
   std::uint64_t arming_deadline_ = 0;
   std::uint64_t lease_deadline_ = 0;
   std::uint64_t next_housekeeping_ = 0;
+  std::uint64_t through_since_ = 0;  // when the capture thread said its last word; 0: it has not
   std::uint64_t waiting_since_ = 0;  // when the capture thread was last asked for something
   Flush flushes_[kFlushesMax]{};
   std::uint32_t flush_count_ = 0;

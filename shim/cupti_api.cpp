@@ -39,6 +39,7 @@ bool bind_all(void* library, CuptiApi* api) {
   bind(library, "cuptiActivitySetAttribute", &api->set_attribute);
   bind(library, "cuptiSetThreadIdType", &api->set_thread_id_type);
   bind(library, "cuptiGetContextId", &api->context_id);
+  bind(library, "cuptiGetCallbackState", &api->callback_state);
   return bind(library, "cuptiSubscribe", &api->subscribe) &&
          bind(library, "cuptiUnsubscribe", &api->unsubscribe) &&
          bind(library, "cuptiEnableCallback", &api->enable_callback) &&

@@ -33,6 +33,7 @@ struct CuptiApi {
   cupti::ActivitySetAttribute set_attribute;
   cupti::SetThreadIdType set_thread_id_type;
   cupti::GetContextId context_id;
+  cupti::GetCallbackState callback_state;
 
   std::uint32_t version;  // cuptiGetVersion
   RecordLayout layout;

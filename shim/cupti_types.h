@@ -46,6 +46,7 @@ enum ResourceCbid : std::uint32_t {
   kResourceModuleLoaded = 6,
   kResourceModuleUnloadStarting = 7,
   kResourceModuleProfiled = 8,
+  kResourceGraphNodeCreated = 13,
 };
 
 enum StateCbid : std::uint32_t { kStateFatalError = 1, kStateError = 2, kStateWarning = 3 };

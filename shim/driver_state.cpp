@@ -3,12 +3,20 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 #include "proc_maps.h"
+#include "system_calls.h"
 
 namespace pillion::shim {
 namespace {
 
 constexpr int kDevicesMax = 64;
+
+// A context comes after cuInit. Where none is to be seen by its mappings, cuInit is over after so long at any
+// rate.
+constexpr std::uint64_t kStartingNs = 10'000'000'000;
+std::atomic<std::uint64_t> cuda_started_ns{0};  // 0: it had started before us
 
 using DriverGetVersion = int (*)(int* version);
 using DeviceGetCount = int (*)(int* count);
@@ -41,10 +49,20 @@ bool primary_context_active() {
   return false;
 }
 
+}  // namespace
+
+bool may_call_cuda() {
+  const std::uint64_t started = cuda_started_ns.load(std::memory_order_relaxed);
+  if (started == 0) return true;
+  if (!context_is_mapped() && monotonic_ns() - started < kStartingNs) return false;
+  cuda_started_ns.store(0, std::memory_order_relaxed);
+  return true;
+}
+
 // Contexts of cuCtxCreate are visible only from the threads they are current on. The first context maps
 // /dev/nvidia-uvm, though, and the end of the last one unmaps it; cuInit alone maps /dev/nvidia0 and
 // /dev/nvidiactl (measured on an H200, driver 580.159: tests/gpu/driver_facts.cu).
-bool uvm_mapped() {
+bool context_is_mapped() {
   ProcMapsReader maps;
   ProcMapping mapping;
   while (maps.next(&mapping)) {
@@ -53,7 +71,7 @@ bool uvm_mapped() {
   return false;
 }
 
-}  // namespace
+void note_cuda_is_starting() { cuda_started_ns.store(monotonic_ns(), std::memory_order_relaxed); }
 
 std::uint32_t cuda_driver_version() {
   const auto get_version = driver_symbol<DriverGetVersion>("cuDriverGetVersion");
@@ -62,6 +80,6 @@ std::uint32_t cuda_driver_version() {
   return static_cast<std::uint32_t>(version);
 }
 
-bool cuda_context_exists() { return primary_context_active() || uvm_mapped(); }
+bool cuda_context_exists() { return may_call_cuda() && (context_is_mapped() || primary_context_active()); }
 
 }  // namespace pillion::shim

@@ -62,7 +62,11 @@ const char* start(const StartSettings& settings) {
   ::pthread_atfork(nullptr, nullptr, in_forked_child);
   expect_exit();
   hold_program(settings.recorder);  // before the first HELLO, which says it
-  if (start_control_thread(config)) return nullptr;
+  if (!settings.late) capture_cuda_is_starting();
+  if (start_control_thread(config)) {
+    if (settings.eager) capture_start_eager();
+    return nullptr;
+  }
   release_program();
   remove_socket_name();
   stop_listening();

@@ -23,6 +23,7 @@ PILLION_BIND(dlinfo, "GLIBC_2.3.3");
 PILLION_BIND(dlopen, "GLIBC_2.2.5");
 PILLION_BIND(dlsym, "GLIBC_2.2.5");
 PILLION_BIND(pthread_attr_getstack, "GLIBC_2.2.5");
+PILLION_BIND(pthread_attr_setstack, "GLIBC_2.2.5");
 PILLION_BIND(pthread_attr_setstacksize, "GLIBC_2.2.5");
 PILLION_BIND(pthread_create, "GLIBC_2.2.5");
 PILLION_BIND(pthread_detach, "GLIBC_2.2.5");

@@ -9,7 +9,7 @@
 // Which threads launch CUDA graphs: it decides where CUPTI may be finalised without killing the program.
 namespace pillion::shim {
 
-inline constexpr std::uint32_t kGraphThreadsMax = 64;
+inline constexpr std::uint32_t kGraphThreadsMax = 64;  // fits ThreadState::graph_slot
 
 struct GraphThread {
   std::atomic<std::uint32_t> tid;
@@ -25,7 +25,7 @@ inline void note_graph_launch(ThreadState& thread, std::uint32_t session, std::u
   if (thread.graph_session != session) [[unlikely]] {
     thread.graph_session = session;
     const std::uint32_t slot = g_graph_thread_count.fetch_add(1, std::memory_order_relaxed);
-    thread.graph_slot = static_cast<std::uint16_t>(slot < kGraphThreadsMax ? slot : kGraphThreadsMax);
+    thread.graph_slot = static_cast<std::uint8_t>(slot < kGraphThreadsMax ? slot : kGraphThreadsMax);
     if (slot < kGraphThreadsMax) g_graph_threads[slot].tid.store(thread.tid, std::memory_order_relaxed);
   }
   if (thread.graph_slot < kGraphThreadsMax) {
@@ -35,7 +35,7 @@ inline void note_graph_launch(ThreadState& thread, std::uint32_t session, std::u
 
 struct GraphUse {
   enum Kind : std::uint8_t {
-    none,        // no graph was launched since arming
+    none,        // no graph was launched since arming, nor in the seconds before in an earlier session
     one_thread,  // only `tid` launches graphs, or it was the last to do so for a good while
     several,     // or nobody knows
   } kind;
@@ -45,7 +45,10 @@ struct GraphUse {
 // Capture thread. `now_ns`: CLOCK_MONOTONIC.
 [[nodiscard]] GraphUse graph_use(std::uint64_t now_ns);
 
-// Capture thread, before a session records.
+// Capture thread, before a session records: those of the last one count on while they are recent.
+void begin_graph_session(std::uint64_t now_ns);
+
+// Capture thread and tests: as if no graph had ever been launched.
 void forget_graph_threads();
 
 }  // namespace pillion::shim

@@ -5,9 +5,11 @@
 
 #include <array>
 
+#include "arming.h"
 #include "capture_session.h"
 #include "detach.h"
 #include "driver_cbids.h"
+#include "eager.h"
 #include "graph_threads.h"
 #include "stack_snapshot.h"
 #include "system_calls.h"
@@ -122,6 +124,16 @@ template <typename Record>
   return true;
 }
 
+// CUPTI hands over a launch's module between our ENTER and EXIT when MODULE_PROFILED is on by then: so a
+// module that is launched from once only is not missed while it is off. One CUPTI call, at a function's first
+// launch.
+void note_function(CaptureSession& session, const pillion_launch& launch) {
+  if (launch.kind != PILLION_LAUNCH_KERNEL || !g_modules.saw_function(launch.function)) return;
+  if ((session.kinds & PILLION_KIND_MODULES) == 0) return;
+  if (!session.profiled_on.exchange(true, std::memory_order_relaxed))
+    enable_module_profiled(*session.api, session.subscriber, true);
+}
+
 // What a new or refused key asks for besides its launch record.
 [[gnu::noinline, gnu::cold]] void note_key(CaptureSession& session, const ThreadState& thread,
                                            const pillion_launch& launch, const SampleDecision& decision) {
@@ -130,14 +142,14 @@ template <typename Record>
     count(session.counters, thread.tid, &pillion_counters::sampler_refused_budget);
   }
   // A function that was not seen before comes with a key that was not.
-  if (launch.kind == PILLION_LAUNCH_KERNEL) g_modules.saw_function(launch.function);
+  note_function(session, launch);
 }
 
 // True when a snapshot of this launch was published.
 bool sample(CaptureSession& session, std::uint32_t number, ThreadState& thread,
             const pillion_launch& launch) {
   if (!session.stacks_wanted) {
-    if (launch.kind == PILLION_LAUNCH_KERNEL) g_modules.saw_function(launch.function);
+    note_function(session, launch);
     return false;
   }
   const SampleDecision decision = g_sampler.decide(thread, launch.context_key);
@@ -180,6 +192,7 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
     return;
   }
   const InsideGuard guard(thread);
+  thread.captured = 0;
   const std::uint32_t number = session.number.load(std::memory_order_relaxed);
   if (number == 0) return;  // it has just ended
   pillion_launch launch;
@@ -215,16 +228,18 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
   account_handler(session, thread, launch.time_ns, sampled);
 }
 
-// A call that failed put nothing on the GPU: without this its launch would wait for an execution for ever.
-[[gnu::noinline, gnu::cold]] void on_failure(CaptureSession& session, const cupti::CallbackData& data,
-                                             std::uint32_t result) {
+// A call that failed, or was captured into a graph (result 0), put nothing on the GPU: without this its
+// launch would wait for an execution for ever.
+[[gnu::noinline, gnu::cold]] void on_no_execution(CaptureSession& session, const cupti::CallbackData& data,
+                                                  std::uint32_t result) {
   ThreadState& thread = t_thread;
   if (thread.inside != 0) return;
   const InsideGuard guard(thread);
   const std::uint32_t tid = own_tid();
   const pillion_launch_failed record{
       {PILLION_RECORD_LAUNCH_FAILED, 0, sizeof(record)}, data.correlation_id, result};
-  count(session.counters, tid, &pillion_counters::launches_failed);
+  count(session.counters, tid,
+        result != 0 ? &pillion_counters::launches_failed : &pillion_counters::launches_captured);
   const PushResult pushed = push(session, session.number.load(std::memory_order_relaxed), tid, record, false);
   count_drop(session, tid, pushed, {&pillion_counters::other_dropped, &pillion_counters::other_dropped});
 }
@@ -248,11 +263,16 @@ void on_driver_call(std::uint32_t cbid, const cupti::CallbackData& data, std::ui
   if (session != nullptr && data.function_return_value != nullptr) {
     std::uint32_t result = 0;
     __builtin_memcpy(&result, data.function_return_value, sizeof(result));
-    if (result != 0) [[unlikely]]
-      on_failure(*session, data, result);
+    if (result != 0 || t_thread.captured != 0) [[unlikely]]
+      on_no_execution(*session, data, result);
   }
   if (detach_pending()) [[unlikely]]
     detach_at_api_exit();
+}
+
+void keep_module(std::uint32_t cbid, const cupti::ResourceData* resource) {
+  const CuptiApi* api = cupti_loaded();
+  if (api != nullptr) g_keeper.on_resource(cbid, resource, api->context_id, own_tid());
 }
 
 }  // namespace
@@ -267,6 +287,13 @@ void subscriber_callback(void*, cupti::CallbackDomain domain, std::uint32_t cbid
                      reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)));
       break;
     case cupti::kDomainResource:
+      // Inside the launch that is being captured, on its thread; at an instantiation, too, where no launch
+      // goes on.
+      if (cbid == cupti::kResourceGraphNodeCreated) {
+        t_thread.captured = 1;
+        break;
+      }
+      if (is_eager()) keep_module(cbid, static_cast<const cupti::ResourceData*>(data));
       if (g_session.load(std::memory_order_acquire) != nullptr) {
         g_modules.on_resource(cbid, static_cast<const cupti::ResourceData*>(data), own_tid());
       }

@@ -117,10 +117,29 @@ ModuleStore::Outcome ModuleStore::store_locked(std::uint32_t origin, const cupti
   return stored ? Outcome::stored : Outcome::full;
 }
 
-void ModuleStore::saw_function(std::uint64_t function) {
+bool ModuleStore::replay(const ModuleArena::Module& module, std::uint32_t tid) {
+  if (module.size > kModuleBytesMax || module.size > arena_.capacity()) {
+    count(sinks_.counters, tid, &pillion_counters::modules_too_large);
+    return true;
+  }
+  bool is_new = false;
+  Marks::Slot* slot = modules_.find_or_insert(mixed(module.module + std::uint64_t{1}), &is_new);
+  if (slot == nullptr) return true;
+  if ((slot->load(std::memory_order_relaxed) & Marks::kMarkA) != 0) return true;  // MODULE_PROFILED was first
+  if (!try_lock()) return false;
+  const bool stored = arena_.store(module);
+  unlock();
+  if (!stored) return false;
+  slot->fetch_or(Marks::kMarkA, std::memory_order_relaxed);
+  count(sinks_.counters, tid, &pillion_counters::modules_stored);
+  return true;
+}
+
+bool ModuleStore::saw_function(std::uint64_t function) {
   bool is_new = false;
   (void)functions_.find_or_insert(mixed(function), &is_new);
   if (is_new) news_.fetch_add(1, std::memory_order_relaxed);
+  return is_new;
 }
 
 bool ModuleStore::profiled_wanted() {

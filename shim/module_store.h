@@ -34,8 +34,13 @@ class ModuleStore {
   // reused.
   void on_resource(std::uint32_t cbid, const cupti::ResourceData* resource, std::uint32_t tid);
 
-  // Launch path, for the first launch of a context key: a function not seen before asks for MODULE_PROFILED.
-  void saw_function(std::uint64_t function);
+  // Capture thread, between begin() and end(): a module that was kept from before. False when there is no
+  // room now; what can never be stored is counted and passed over.
+  [[nodiscard]] bool replay(const ModuleArena::Module& module, std::uint32_t tid);
+
+  // Launch path, for the first launch of a context key. True for a function not seen before: it asks for
+  // MODULE_PROFILED, for this very launch.
+  [[nodiscard]] bool saw_function(std::uint64_t function);
 
   // Capture thread, each tick: whether MODULE_PROFILED should be on from now.
   [[nodiscard]] bool profiled_wanted();

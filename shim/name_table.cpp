@@ -42,7 +42,8 @@ bool NameTable::begin() {
 }
 
 void NameTable::end() {
-  if (text_ != nullptr) ::madvise(text_, kTextBytes, MADV_DONTNEED);
+  if (text_ != nullptr) ::munmap(text_, kTextBytes);
+  text_ = nullptr;
 }
 
 std::uint32_t NameTable::intern(const char* name, RingSet& events, std::uint32_t tid) {

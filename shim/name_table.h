@@ -22,7 +22,7 @@ class NameTable {
   // Capture thread, while no other thread uses the table: forgets all. False without memory for the text.
   [[nodiscard]] bool begin();
 
-  // Capture thread, after the session: gives the text's memory back.
+  // Capture thread, after the session, when no completion goes on: gives the text's memory back.
   void end();
 
   // The name's id (from 1), or 0 when the table is full. Sends its NAME record the first time. Any thread.
@@ -46,7 +46,7 @@ class NameTable {
   [[nodiscard]] bool fill(Slot& slot, const char* name, std::uint32_t length, std::uint64_t hash);
   void send(Slot& slot, RingSet& events, std::uint32_t tid);
 
-  char* text_ = nullptr;  // kTextBytes, mapped once
+  char* text_ = nullptr;  // kTextBytes, null between sessions
   std::atomic<std::size_t> text_used_{0};
   std::atomic<std::uint32_t> unsent_{0};
   std::atomic<std::uint64_t> refused_{0};

@@ -17,23 +17,22 @@ namespace {
 
 constexpr std::uint32_t kSessions = 4;
 
-// Never unmapped: callbacks that are late by a session may still hold a pointer into it.
-SessionMemory* sessions;
+// In the library's own memory, so that nothing has to be unmapped: callbacks that are late by a session may
+// still hold a pointer into it. All-zero is the sessions' first state. Whole pages, for madvise.
+alignas(4096) std::uint8_t storage[(sizeof(SessionMemory) * kSessions + 4095) & ~std::size_t{4095}];
+auto* const sessions = reinterpret_cast<SessionMemory*>(storage);
+bool prepared;
 std::uint32_t next_session;
 
 static_assert(sizeof(pillion_counters) % sizeof(std::uint64_t) == 0);
 constexpr std::uint32_t kFields = sizeof(pillion_counters) / sizeof(std::uint64_t);
 
-bool allocate_sessions() {
-  if (sessions != nullptr) return true;
-  constexpr std::size_t kBytes = sizeof(SessionMemory) * kSessions;
-  void* memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
+void prepare_sessions() {
+  if (prepared) return;
+  prepared = true;
   // A child made by a raw clone runs no atfork handler; it finds zeroes, which is a closed RingSet. Before
   // Linux 4.14 only the handler protects.
-  ::madvise(memory, kBytes, MADV_WIPEONFORK);
-  sessions = static_cast<SessionMemory*>(memory);  // all-zero is their first state
-  return true;
+  ::madvise(storage, sizeof storage, MADV_WIPEONFORK);
 }
 
 void unmap(SessionMemory* memory) {
@@ -44,7 +43,7 @@ void unmap(SessionMemory* memory) {
 
 // A session whose memory nobody uses any more, or null.
 SessionMemory* take_session() {
-  if (!allocate_sessions()) return nullptr;
+  prepare_sessions();
   for (std::uint32_t tried = 0; tried < kSessions; ++tried) {
     SessionMemory* one = &sessions[next_session];
     next_session = (next_session + 1) % kSessions;
@@ -121,7 +120,6 @@ void close_memory(SessionMemory* memory, std::uint32_t wait_ms) {
 }
 
 void close_memory_in_child() {
-  if (sessions == nullptr) return;
   for (std::uint32_t i = 0; i < kSessions; ++i) {
     sessions[i].events.close_in_child();
     sessions[i].stacks.close_in_child();

@@ -34,7 +34,8 @@ struct RawLaunch {
 
 struct RawLaunchFailed {
   std::uint32_t correlation = 0;
-  std::uint32_t result = 0;  // CUresult
+  std::uint32_t result = 0;                                    // CUresult
+  [[nodiscard]] bool captured() const { return result == 0; }  // into a graph
 };
 
 enum class ExecutionKind : std::uint8_t { kernel, copy, set };

@@ -223,7 +223,9 @@ enum pillion_residue {
   PILLION_RESIDUE_GRAPHS = 1,      /* several threads replay graphs: unsubscribed only */
   PILLION_RESIDUE_NO_API_CALL = 2, /* no API call came to finalize in */
   PILLION_RESIDUE_NOT_ASKED = 3,
-  PILLION_RESIDUE_OLD_CUPTI = 4 /* API version below 24 and graphs were launched */
+  PILLION_RESIDUE_OLD_CUPTI = 4, /* API version below 24 and graphs were launched */
+  PILLION_RESIDUE_FOREIGN = 5,   /* another CUPTI client has taken the registration: what runs on is its */
+  PILLION_RESIDUE_DISABLED_BEFORE = 6 /* an earlier detach could not finalize: now it could kill */
 };
 
 struct pillion_disarmed {
@@ -427,7 +429,9 @@ struct pillion_counters {
   uint64_t python_codes;         /* code objects that got an id */
   uint64_t python_codes_refused; /* sightings of code objects without one: table or text full, unreadable */
   uint64_t python_ns;            /* time of walking, part of snapshot_ns */
-  uint64_t reserved[29];
+  uint64_t launches_captured;    /* into graphs: a LAUNCH_FAILED with result 0 follows the launch */
+  uint64_t modules_evicted;      /* PILLION_EAGER: left the shim's own store before anybody took them */
+  uint64_t reserved[27];
 };
 PILLION_ASSERT_SIZE(pillion_counters, 512);
 
@@ -485,7 +489,8 @@ PILLION_ASSERT_SIZE(pillion_launch, 48);
 struct pillion_launch_failed {
   struct pillion_record_header header;
   uint32_t correlation;
-  uint32_t result; /* CUresult */
+  uint32_t
+      result; /* CUresult; 0: the call was captured into a graph, and nothing of it will ever run by itself */
 };
 PILLION_ASSERT_SIZE(pillion_launch_failed, 16);
 

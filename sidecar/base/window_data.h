@@ -45,8 +45,9 @@ struct JoinedSample {
 // in any overlap of windows; the others are what happened to the target between open and close (or since the
 // session began, in Joiner::counters()).
 struct JoinCounters {
-  std::uint64_t launches = 0;         // [member] by launch time; without host functions and duplicates
-  std::uint64_t launches_failed = 0;  // [member] by launch time
+  std::uint64_t launches = 0;           // [member] by launch time; without host functions and duplicates
+  std::uint64_t launches_failed = 0;    // [member] by launch time
+  std::uint64_t launches_captured = 0;  // [member] by launch time: into graphs, never to run by themselves
   std::uint64_t host_functions = 0;
   std::uint64_t executions = 0;               // [member]; = joined + launched_before + launch_lost
   std::uint64_t joined = 0;                   // [member]

@@ -73,8 +73,7 @@ Joiner::Key Joiner::extend(std::uint32_t correlation) {
   return key;
 }
 
-void Joiner::count_launch(std::uint64_t time_ns, bool failed) {
-  const auto field = failed ? &JoinCounters::launches_failed : &JoinCounters::launches;
+void Joiner::count_launch(std::uint64_t time_ns, std::uint64_t JoinCounters::*field) {
   ++(counters_.*field);
   for (Window& window : windows_) {
     if (window.covers(time_ns)) ++(window.counters().*field);
@@ -91,7 +90,7 @@ void Joiner::on_launch(const RawLaunch& raw) {
     ++counters_.launches_duplicate;
     return;
   }
-  count_launch(raw.time_ns, false);
+  count_launch(raw.time_ns, &JoinCounters::launches);
   if (raw.time_ns >= armed_ns_) first_ = std::min(first_, key);
   StackState state = raw.has_snapshot ? StackState::waiting : StackState::none;
   StackId stack = 0;
@@ -99,7 +98,8 @@ void Joiner::on_launch(const RawLaunch& raw) {
     const Early came = *found;
     early_.erase(key);
     if (came.failed && held_.find(key) == nullptr) {
-      count_launch(raw.time_ns, true);
+      count_launch(raw.time_ns,
+                   came.captured ? &JoinCounters::launches_captured : &JoinCounters::launches_failed);
       return;
     }
     if (came.has_stack) {
@@ -138,11 +138,14 @@ void Joiner::on_launch_failed(const RawLaunchFailed& raw) {
   const Key key = extend(raw.correlation);
   const Launch* launch = launches_.find(key);
   if (launch == nullptr) {
-    early(key)->failed = true;
+    Early* came = early(key);
+    came->failed = true;
+    came->captured = raw.captured();
     return;
   }
   if (launch->executions > 0) return;  // it ran: whatever the call returned, the time was spent
-  count_launch(launch->time_ns, true);
+  count_launch(launch->time_ns,
+               raw.captured() ? &JoinCounters::launches_captured : &JoinCounters::launches_failed);
   launches_.erase(key);
 }
 

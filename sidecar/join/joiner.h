@@ -113,6 +113,7 @@ class Joiner {
     StackId stack = 0;
     bool has_stack = false;
     bool failed = false;
+    bool captured = false;  // and so failed in name only
   };
   struct Timed {
     Key key = 0;
@@ -123,7 +124,7 @@ class Joiner {
   [[nodiscard]] Key nearest(std::uint32_t correlation);
   [[nodiscard]] Key extend(std::uint32_t correlation);
   [[nodiscard]] Key extend_launch(std::uint32_t correlation, std::uint64_t time_ns);
-  void count_launch(std::uint64_t time_ns, bool failed);
+  void count_launch(std::uint64_t time_ns, std::uint64_t JoinCounters::*field);
   void adopt_held(Key key, Launch& launch);
   void take(Key key, Launch& launch, const Execution& execution);
   void release_if_done(Key key, Launch& launch);

@@ -208,16 +208,19 @@ void Attachments::on_disarmed(session::Session& session, const session::Disarmed
   const auto reason = session::disarm_reason_name(disarmed.reason);
   attachment->last_disarm = reason + ", " + session::residue_name(disarmed.residue) +
                             (disarmed.text.empty() ? "" : ": " + disarmed.text);
+  attachment->residue =
+      disarmed.residue == PILLION_RESIDUE_FINALIZED ? "" : session::residue_name(disarmed.residue);
   const bool asked = disarmed.reason == PILLION_DISARM_ASKED;
+  const std::string said = reason + (disarmed.text.empty() ? "" : ": " + disarmed.text);
   (void)drain_.loop().post(
       [this, target = session.target(), generation = disarmed.generation,
-       why = asked ? std::string() : "disarmed: " + reason] { drain_.end(target, generation, why); });
+       why = asked ? std::string() : "disarmed: " + said] { drain_.end(target, generation, why); });
   log(LogLevel::info,
       "disarmed process " + std::to_string(pid_of(*attachment)) + ": " + attachment->last_disarm);
   attachment->in_force.reset();
   if (!asked) attachment->arm_again_ns = monotonic_ns() + kArmAgainNs;
   if (disarmed.reason == PILLION_DISARM_CUPTI_FATAL || disarmed.reason == PILLION_DISARM_CLOBBERED) {
-    attachment->refused = session::Refused{disarmed.generation, PILLION_REFUSAL_INERT, 0, {}, reason};
+    attachment->refused = session::Refused{disarmed.generation, PILLION_REFUSAL_INERT, 0, {}, said};
     attachment->refused_in = windows_.empty() ? 0 : windows_.rbegin()->first;
   }
   arm_if_wanted(*attachment);

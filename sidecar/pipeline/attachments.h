@@ -77,6 +77,7 @@ struct WindowArming {
   std::size_t skipped = 0;  // past -max-sessions or -ring-budget
   std::vector<session::Refused> refused;
   std::string skipped_text;
+  std::vector<std::string> residues;  // what earlier detaches left in the selected processes
 };
 
 // The thread that finds shims, connects, arms and disarms. Every method but the constructor runs on the
@@ -122,8 +123,9 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
     join::WindowId refused_in = 0;            // newest window that the refusal counts for
     std::string skipped;                      // why arm() could not even be sent
     std::string last_disarm;
-    bool asked = false;  // whether it has a CUDA context by now; the answer is under way
-    bool held = false;   // its program waits in cuInit for us
+    std::string residue;  // of the last detach; empty: none, or nothing stayed behind
+    bool asked = false;   // whether it has a CUDA context by now; the answer is under way
+    bool held = false;    // its program waits in cuInit for us
     std::uint32_t deadlines_missed = 0;
     std::uint64_t arm_again_ns = 0;
     std::vector<unwind::Mapping> to_fetch;  // files that no one has asked for yet

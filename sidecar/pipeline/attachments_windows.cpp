@@ -73,6 +73,10 @@ WindowArming Attachments::arming(join::WindowId id) const {
   for (const auto& [path, attachment] : attachments_) {
     if (!in_scope(attachment, window->second)) continue;
     ++answer.selected;
+    if (!attachment.residue.empty()) {
+      answer.residues.push_back("process " + std::to_string(pid_of(attachment)) +
+                                ", since an earlier detach: " + attachment.residue);
+    }
     const auto state = attachment.session->state();
     if (state == SessionState::armed) {
       ++answer.armed;

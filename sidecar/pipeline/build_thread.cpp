@@ -45,6 +45,10 @@ profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod
     input.anomalies.push_back({"refused", 1, "a process could not be recorded",
                                session::refusal_name(refused.reason) + ": " + refused.text});
   }
+  for (const auto& residue : request.residues) {
+    input.anomalies.push_back(
+        {"detach_residue", 1, "an earlier detach left CUPTI behind in a process", residue});
+  }
   if (request.cut_short) {
     input.anomalies.push_back({"window_cut_short", 1, "the window was ended before its time", {}});
   }

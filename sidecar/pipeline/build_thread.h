@@ -31,6 +31,7 @@ struct BuildRequest {
   std::uint64_t skipped = 0;              // processes past a limit
   std::uint64_t clock_steps = 0;          // CLOCK_REALTIME was set during the window
   bool unsettled = false;                 // records that belong to it were still on their way
+  std::vector<std::string> residues;      // what earlier detaches left behind in the processes
   bool cut_short = false;                 // ended before its time: the client went away or pillion ends
 };
 

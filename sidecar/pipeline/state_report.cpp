@@ -112,6 +112,7 @@ nlohmann::json Pipeline::status() {
   }
   return {{"wire", {{"major", PILLION_ABI_MAJOR}, {"minor", PILLION_ABI_MINOR}}},
           {"socket_directory", json_of(attach.directory, options_.socket_dir)},
+          {"finalize", options_.finalize == Finalize::automatic ? "auto" : "never"},
           {"processes", processes},
           {"injections", injections},
           {"not_attached", attach.unaccepted},

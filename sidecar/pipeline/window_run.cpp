@@ -192,10 +192,12 @@ http::ServiceError WindowRun::refusal(const WindowArming& arming) const {
   for (const auto& refused : arming.refused) {
     if (refused.reason != PILLION_REFUSAL_SUBSCRIBER_HELD) continue;
     const std::string holder = refused.holder.empty() ? "unknown" : refused.holder;
-    return {
-        http::ErrorCode::subscriber_held, "another CUPTI client holds the subscriber: " + holder,
-        "CUPTI takes one subscriber a process. torch.profiler keeps it for the life of the process unless "
-        "TEARDOWN_CUPTI=1 is in its environment; end the other profiler and ask again"};
+    return {http::ErrorCode::subscriber_held, "another CUPTI client holds the subscriber: " + holder,
+            "CUPTI takes one subscriber a process. A process that has used torch.profiler once keeps it for "
+            "good, "
+            "also after the profiler's end, unless TEARDOWN_CUPTI=1 is in its environment when it starts; "
+            "any other "
+            "profiler must end first. Then ask again"};
   }
   if (!arming.refused.empty()) {
     const auto& refused = arming.refused.front();
@@ -234,7 +236,8 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   std::uint64_t launches = 0;
   std::uint64_t executions = 0;
   for (const auto& part : *parts) {
-    launches += part.data.counters.launches - part.data.counters.launches_failed;
+    const auto& counters = part.data.counters;
+    launches += counters.launches - counters.launches_failed - counters.launches_captured;
     // Whatever CUPTI gave, also for another device than the one asked for, and what was dropped on the way.
     executions += part.data.counters.executions + part.quality.counters.executions;
   }
@@ -255,8 +258,7 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
         http::ErrorCode::no_gpu_records,
         std::to_string(launches) + " launches were seen but CUPTI gave no record of their execution",
         "a libcupti that does not fit the driver gives nothing without saying so: /status names both "
-        "versions; a "
-        "program that only captures graphs looks the same"});
+        "versions"});
   }
   BuildRequest request;
   request.start_wall_ns = wall_t0_ns_;
@@ -265,6 +267,7 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   request.format = request_.format;
   request.parts = std::move(*parts);
   request.refused = arming.refused;
+  request.residues = arming.residues;
   request.skipped = arming.skipped;
   request.cut_short = cut_short_;
   request.unsettled = unsettled_;

@@ -71,6 +71,7 @@ void join_counters(Writer& out) {
   using C = JoinCounters;
   out.count("launches", &C::launches);
   out.count("launches_failed", &C::launches_failed);
+  out.count("launches_captured", &C::launches_captured);
   out.count("host_functions", &C::host_functions);
   out.count("executions", &C::executions);
   out.count("joined", &C::joined);
@@ -102,6 +103,7 @@ void shim_counters(Writer& out) {
   out.count("shim_launches", &C::launches);
   out.count("shim_launches_failed", &C::launches_failed);
   out.count("shim_executions", &C::executions);
+  out.count("shim_modules_evicted", &C::modules_evicted);
   out.count("snapshots", &C::snapshots);
   out.count("snapshots_truncated", &C::snapshots_truncated);
   out.count("snapshots_foreign", &C::snapshots_foreign);
@@ -186,7 +188,9 @@ AnomalyCounts counts_of(const BuildInput& input, std::uint64_t merged_stacks) {
 // What is no counter: it is true of the window or of one of its processes.
 void conditions(const BuildInput& input, Profile& profile) {
   const std::uint64_t launches = sum(input, &JoinCounters::launches);
-  if (launches > sum(input, &JoinCounters::launches_failed) && sum(input, &JoinCounters::executions) == 0 &&
+  const std::uint64_t vain =
+      sum(input, &JoinCounters::launches_failed) + sum(input, &JoinCounters::launches_captured);
+  if (launches > vain && sum(input, &JoinCounters::executions) == 0 &&
       sum(input, &pillion_counters::executions) == 0) {  // not even of a device that was not asked for
     profile.anomalies.push_back(
         {"no_gpu_records", launches, "launches were seen but not one GPU record", {}});

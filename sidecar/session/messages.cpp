@@ -221,6 +221,14 @@ std::string residue_name(std::uint32_t residue) {
     case PILLION_RESIDUE_NOT_ASKED:
       name = "CUPTI loaded: finalize was not asked for";
       break;
+    case PILLION_RESIDUE_FOREIGN:
+      name = "CUPTI loaded: it belongs to another client by now";
+      break;
+    case PILLION_RESIDUE_DISABLED_BEFORE:
+      name =
+          "CUPTI loaded: an earlier detach could not finalize it, and after that it could kill a program "
+          "with graphs";
+      break;
     case PILLION_RESIDUE_OLD_CUPTI:
       name = "CUPTI loaded: too old to finalize after graphs";
       break;

@@ -30,9 +30,7 @@ using namespace api;
 void* g_library = nullptr;
 template <class Function>
 Function function(const char* name) {
-  void* found = dlsym(g_library, name);
-  if (found == nullptr) std::printf("fact missing %s\n", name);
-  return reinterpret_cast<Function>(found);
+  return reinterpret_cast<Function>(dlsym(g_library, name));
 }
 #define CUPTI(name) const api::name name = function<api::name>("cupti" #name)
 
@@ -76,8 +74,7 @@ void completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::siz
 std::atomic<bool> g_finalize{false}, g_finalized{false};
 thread_local bool t_may_finalize = false;
 Subscriber g_subscriber = nullptr;
-std::atomic<int> g_trace{0};  // callbacks left to print
-std::atomic<int> g_calls{0};
+std::atomic<int> g_trace{0}, g_calls{0};  // callbacks left to print; seen
 bool g_profile_in_enter = false;
 
 void callback(void*, CallbackDomain domain, std::uint32_t cbid, const void* data) {
@@ -146,6 +143,7 @@ void for_ms(int ms, const std::function<void()>& step) {
 // a program survive?
 struct Order {
   enum Work { nothing, kernels, replays };
+  Work first;       // recorded in session 1
   Work off;         // while disabled; nothing: never disabled
   Work second;      // recorded between that and the finalize
   bool fresh;       // session 1 is finalized under replays, as is known to be safe, before session 2
@@ -181,7 +179,7 @@ void finalize_in_order(const Order& order) {
   run(Order::replays, true);
   for (int cycle = 0; cycle < 3; ++cycle) {
     session();
-    run(Order::replays, true);
+    run(order.first, true);
     if (order.fresh) finalize(Order::replays);
     if (order.off != Order::nothing) {
       std::printf("fact   disable %u", ActivityDisable(kActivityConcurrentKernel));
@@ -212,12 +210,8 @@ void probe(bool stolen) {
   CHECK(device.launch(0, on));
   CHECK(cuCtxSynchronize());
   (void)ActivityFlushAll(0);
-  if (stolen) {
-    std::printf("fact   register anew %u\n",
-                ActivityRegisterCallbacks(requested<&g_theirs>, completed<&g_theirs>));
-  }
-  std::uint64_t kernel_ns = 1'500'000'000;
-  for (int i = 0; i < 3; ++i) CHECK(device.launch(0, on, kernel_ns));
+  if (stolen) (void)ActivityRegisterCallbacks(requested<&g_theirs>, completed<&g_theirs>);
+  for (int i = 0; i < 3; ++i) CHECK(device.launch(0, on, 1'500'000'000));
   for (int i = 0; i < 200; ++i) CHECK(device.launch(0, on));
   std::thread prober([&] {
     for (int i = 0; i < 5; ++i) {
@@ -233,10 +227,6 @@ void probe(bool stolen) {
   });
   prober.join();
   CHECK(cuCtxSynchronize());
-  (void)ActivityFlushAll(1);
-  std::printf("fact   at the end: ours %d/%d %zu bytes theirs %d/%d %zu bytes\n", g_ours.requested.load(),
-              g_ours.completed.load(), g_ours.bytes.load(), g_theirs.requested.load(),
-              g_theirs.completed.load(), g_theirs.bytes.load());
 }
 
 // Another client finalizes CUPTI under us: what the calls say that we make every tick.
@@ -354,35 +344,39 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<void()>> experiments = {
       {"on_kernels",
        [] {
-         finalize_in_order({Order::nothing, Order::kernels, false, false});
+         finalize_in_order({Order::replays, Order::nothing, Order::kernels, false, false});
        }},
       {"fresh_kernels",
        [] {
-         finalize_in_order({Order::nothing, Order::kernels, true, false});
+         finalize_in_order({Order::replays, Order::nothing, Order::kernels, true, false});
        }},
       {"off_replays_on_replays",
        [] {
-         finalize_in_order({Order::replays, Order::replays, false, false});
+         finalize_in_order({Order::replays, Order::replays, Order::replays, false, false});
        }},
       {"off_replays_on_kernels",
        [] {
-         finalize_in_order({Order::replays, Order::kernels, false, false});
+         finalize_in_order({Order::replays, Order::replays, Order::kernels, false, false});
        }},
       {"off_kernels_on_kernels",
        [] {
-         finalize_in_order({Order::kernels, Order::kernels, false, false});
+         finalize_in_order({Order::replays, Order::kernels, Order::kernels, false, false});
        }},
       {"off_kernels_on_replays",
        [] {
-         finalize_in_order({Order::kernels, Order::replays, false, false});
+         finalize_in_order({Order::replays, Order::kernels, Order::replays, false, false});
        }},
       {"off_two_graphs_on_one",
        [] {
-         finalize_in_order({Order::replays, Order::replays, false, true});
+         finalize_in_order({Order::replays, Order::replays, Order::replays, false, true});
+       }},
+      {"kernels_off_replays_on_kernels",
+       [] {
+         finalize_in_order({Order::kernels, Order::replays, Order::kernels, false, false});
        }},
       {"on_one_of_two_graphs",
        [] {
-         finalize_in_order({Order::nothing, Order::replays, false, true});
+         finalize_in_order({Order::replays, Order::nothing, Order::replays, false, true});
        }},
       {"probe", [] { probe(false); }},
       {"probe_stolen", [] { probe(true); }},
@@ -395,14 +389,11 @@ int main(int argc, char** argv) {
   };
   const auto found = experiments.find(argc > 1 ? argv[1] : "");
   if (found == experiments.end()) {
-    for (const auto& [name, run] : experiments) std::printf("%s\n", name.c_str());
+    for (const auto& [name, run] : experiments) std::puts(name.c_str());
     return argc > 1 ? 2 : 0;
   }
   g_library = dlopen("libcupti.so.13", RTLD_NOW);
-  if (g_library == nullptr) {
-    std::printf("%s\n", dlerror());
-    return 1;
-  }
+  if (g_library == nullptr) return std::printf("%s\n", dlerror()), 1;
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("fact %s\n", found->first.c_str());
   found->second();

@@ -85,8 +85,7 @@ RACES = [
              capture("a session's end waits for a completion that is under way")),
     Mutation("memory-before-worker", "(4) rings are unmapped only when the capture thread is through",
              "shim/control_session.cpp",
-             "    if (phase == CapturePhase::disarmed || phase == CapturePhase::refused) finish();",
-             "    (void)phase;\n    finish();",
+             "    if (capture_through(now)) finish();", "    finish();",
              control("a session's memory stays until the thread that uses it is through")),
     Mutation("rings-before-producers", "(4) a ring set is closed only when no producer is inside", "shim/ring_writer.cpp",
              "  return thread_is_gone(seen) &&\n"
@@ -110,10 +109,10 @@ RACES = [
 # Which detach the program survives (shim/detach.h); in the last row here the double dies of the wrong one.
 FINALIZE = [
     Mutation("finalize-several", "two threads that replay graphs: never finalised", "shim/graph_threads.cpp",
-             "  if (recent > 1) return {GraphUse::several, 0};", "  if (recent > 1000) return {GraphUse::several, 0};",
+             "  if (recently > 1) return {GraphUse::several, 0};", "  if (recently > 1000) return {GraphUse::several, 0};",
              capture("two graph threads: disabled and unsubscribed, never finalised")),
     Mutation("finalize-on-any-thread", "only the thread that replays graphs finalises", "shim/detach.cpp",
-             "  if (only != 0 && only != own_tid()) return;\n", "  (void)only;\n",
+             "  return only == 0 || only == own_tid() ? word : 0;\n", "  (void)only;\n  return word;\n",
              capture("when the graph thread makes no call, other threads' exits do not finalise")),
     Mutation("disable-first", "kinds stay enabled until finalize", "shim/detach.cpp", "  g_subject = subject;\n",
              "  g_subject = subject;\n  for (std::uint32_t at = 0; at < subject.kind_count; ++at)\n"
@@ -124,8 +123,27 @@ FINALIZE = [
              "graphs.kind == GraphUse::several && subject.api->version < kGraphSafeVersion",
              capture("an old library with graphs is never finalised")),
     Mutation("finalize-kills", "the choice, seen by a program that dies of the wrong one", "shim/graph_threads.cpp",
-             "  if (recent > 1) return {GraphUse::several, 0};", "  if (recent > 1000) return {GraphUse::several, 0};",
-             IntegrationTest("test_faults.py", "FaultTest.test_sidecars_killed_under_load")),
+             "  if (recently > 1) return {GraphUse::several, 0};", "  if (recently > 1000) return {GraphUse::several, 0};",
+             IntegrationTest("test_detach.py", "DetachTest.test_two_threads_replay_graphs")),
+    Mutation("finalize-elsewhere-kills", "the thread, seen by a program that dies of the wrong one", "shim/detach.cpp",
+             "  return only == 0 || only == own_tid() ? word : 0;\n", "  (void)only;\n  return word;\n",
+             IntegrationTest("test_detach.py",
+                             "DetachTest.test_one_thread_replays_graphs_beside_three_that_launch_kernels")),
+    Mutation("disable-first-kills", "the order, seen by a program that dies of the wrong one", "shim/detach.cpp",
+             "  g_subject = subject;\n",
+             "  g_subject = subject;\n  for (std::uint32_t at = 0; at < subject.kind_count; ++at)\n"
+             "    (void)subject.api->activity_disable(subject.kinds[at]);\n",
+             IntegrationTest("test_detach.py", "DetachTest.test_one_thread_replays_graphs")),
+    Mutation("finalize-old-kills", "the version, seen by a program that dies of the wrong one", "shim/detach.cpp",
+             "graphs.kind != GraphUse::none && subject.api->version < kGraphSafeVersion",
+             "graphs.kind == GraphUse::several && subject.api->version < kGraphSafeVersion",
+             IntegrationTest("test_detach.py", "DetachTest.test_old_cupti_with_graphs")),
+    Mutation("finalize-after-disable", "after a disable under graphs CUPTI is not finalised any more", "shim/detach.cpp",
+             "  if (g_disabled_after_graphs) return", "  if (false) return",
+             capture("after a detach that had to disable kinds under graphs CUPTI is not finalised any more")),
+    Mutation("offer-not-numbered", "a pending finalize of one session is not the next one's", "shim/detach.cpp",
+             "  std::uint32_t expected = offer;\n", "  std::uint32_t expected = g_detach.load();\n",
+             capture("a thread that looked at one detach does not carry out the next")),
 ]
 
 JOIN = [

@@ -24,6 +24,7 @@ CUgraphExec instantiate(const simgpu_call& call, CUgraph graph) {
     const simgpu_graph_event event{&exec->graph, graph, node.get(), original.get(), CU_GRAPH_NODE_TYPE_KERNEL,
                                    nullptr,      exec};
     exec->graph.nodes.push_back(std::move(node));
+    simgpu::tell_resource(simgpu::kGraphNodeCreated, call.context, nullptr, &event);
     simgpu::tell_resource(simgpu::kGraphNodeCloned, call.context, nullptr, &event);
   }
   const simgpu_graph_event created{graph, nullptr, nullptr, nullptr, 0, nullptr, exec};

@@ -2,7 +2,11 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <mutex>
 #include <string>
 
@@ -22,7 +26,26 @@ namespace {
 
 // Recursive: InitializeInjection runs inside cuInit and may call cuInit itself. Other threads wait.
 std::recursive_mutex g_init_mutex;
-bool g_initializing = false;
+std::atomic<bool> g_initializing{false};
+
+// SIMGPU_CUINIT_MS: how long cuInit takes after the injected library has been started. With it the double is
+// strict: whoever calls into CUDA before cuInit has returned ends the program.
+std::uint64_t init_ms() {
+  static const std::uint64_t ms = knob("SIMGPU_CUINIT_MS", 0);
+  return ms;
+}
+
+void take_time() {
+  const std::uint64_t ms = init_ms();
+  const timespec wait{static_cast<time_t>(ms / 1000), static_cast<long>(ms % 1000 * 1'000'000)};
+  if (ms > 0) clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, nullptr);
+}
+
+void refuse_during_init(const char* function) {
+  if (!g_initializing.load(std::memory_order_acquire) || init_ms() == 0) return;
+  std::fprintf(stderr, "simgpu: %s was called before cuInit had returned\n", function);
+  std::abort();
+}
 bool g_forked = false;  // in a child of a process that had initialised: CUDA does not survive fork
 
 // As the driver does: inside cuInit, on the calling thread; a path that is empty, missing or no library is as
@@ -104,6 +127,7 @@ CUresult cuInit(unsigned int flags) {
   simgpu::g_initializing = true;
   simgpu::map_devices_for_init();
   simgpu::load_injection();
+  simgpu::take_time();
   pthread_atfork(nullptr, nullptr, [] {
     simgpu::g_forked = simgpu::g_ready.load(std::memory_order_relaxed);
     simgpu::g_ready.store(false, std::memory_order_relaxed);
@@ -115,6 +139,7 @@ CUresult cuInit(unsigned int flags) {
 }
 
 CUresult cuDriverGetVersion(int* version) {
+  simgpu::refuse_during_init("cuDriverGetVersion");
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *version = simgpu::driver_version();
   return CUDA_SUCCESS;
@@ -142,6 +167,7 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
 }
 
 CUresult cuDeviceGetCount(int* count) {
+  simgpu::refuse_during_init("cuDeviceGetCount");
   if (!simgpu::g_ready.load(std::memory_order_acquire)) return CUDA_ERROR_NOT_INITIALIZED;
   *count = static_cast<int>(device_count());
   return CUDA_SUCCESS;

@@ -26,6 +26,7 @@ struct Thread {
 };
 
 std::atomic<BufferRequestedFunc> g_requested{nullptr};
+std::atomic<bool> g_registered_ever{false};
 std::atomic<std::uint64_t> g_dropped{0};
 std::atomic<bool> g_zeroed{false};
 
@@ -73,6 +74,19 @@ bool fits(const Buffer& buffer, std::size_t bytes) {
          (buffer.most_records == 0 || buffer.records < buffer.most_records);
 }
 
+// What a thread has not filled is forgotten at a finalize, and never given back.
+void forget_current() {
+  std::vector<std::shared_ptr<Thread>> threads;
+  {
+    const std::lock_guard lock(g_threads_mutex);
+    threads = g_threads;
+  }
+  for (const auto& thread : threads) {
+    const std::lock_guard lock(thread->mutex);
+    thread->current = Buffer{};
+  }
+}
+
 // Takes the buffers that a flush may have, under each thread's lock.
 void retire_current(bool forced) {
   const std::uint64_t now = driver() != nullptr ? driver()->now_ns() : 0;
@@ -101,6 +115,7 @@ void retire_current(bool forced) {
 bool register_buffer_callbacks(BufferRequestedFunc requested, BufferCompletedFunc completed) {
   if (requested == nullptr || completed == nullptr) return false;
   g_requested.store(requested, std::memory_order_release);
+  g_registered_ever.store(true, std::memory_order_release);
   worker().set_completed(completed);
   return true;
 }
@@ -126,7 +141,9 @@ RecordSlot::RecordSlot(std::size_t bytes, std::uint64_t complete_ns)
 RecordSlot::~RecordSlot() { static_cast<Thread*>(thread_)->mutex.unlock(); }
 
 Result flush_buffers(bool forced) {
-  if (g_requested.load(std::memory_order_acquire) == nullptr) return kErrorInvalidOperation;
+  // After a finalize it succeeds and does nothing.
+  if (!g_registered_ever.load(std::memory_order_acquire)) return kErrorInvalidOperation;
+  if (g_requested.load(std::memory_order_acquire) == nullptr) return kSuccess;
   retire_current(forced);
   worker().drain(forced ? Drain::kForced : Drain::kComplete);
   return kSuccess;
@@ -134,7 +151,7 @@ Result flush_buffers(bool forced) {
 
 void finalize_buffers(bool lose) {
   if (g_requested.load(std::memory_order_acquire) == nullptr) return;
-  retire_current(true);
+  forget_current();
   worker().drain(lose ? Drain::kLose : Drain::kForced);
   g_requested.store(nullptr, std::memory_order_release);
 }

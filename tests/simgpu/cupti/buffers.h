@@ -33,8 +33,8 @@ class RecordSlot {
 // Blocks until the worker has given back what is complete (or, forced, everything; stamps of what is not are
 // 0).
 pillion::cupti::Result flush_buffers(bool forced);
-// Everything that stands, as a forced flush; then forgets the callbacks. For cuptiFinalize. With `lose` the
-// records go and the buffers come back empty.
+// For cuptiFinalize: full buffers go back, those that threads are filling are forgotten with their records,
+// and so are the callbacks. With `lose` the full ones come back empty.
 void finalize_buffers(bool lose);
 std::uint64_t take_dropped();  // resets
 void count_dropped();

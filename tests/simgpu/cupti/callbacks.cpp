@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <set>
 #include <string>
 
+#include "cupti/detach_rules.h"
 #include "cupti/driver.h"
 
 namespace simgpu {
@@ -21,6 +23,7 @@ std::atomic<Subscriber*> g_subscriber{nullptr};
 std::atomic<std::uint8_t> g_enabled[kDomains][kCbids];
 std::mutex g_subscriber_mutex;
 std::string& g_holder = *new std::string;
+std::set<const Subscriber*>& g_once = *new std::set<const Subscriber*>;  // all there ever were
 
 thread_local int t_exit_callbacks = 0;
 
@@ -66,12 +69,14 @@ Subscriber* take_subscriber(CallbackFunc callback, void* userdata, const char* n
       new Subscriber{callback, userdata, {}};  // leaked: callbacks may still be running with it
   std::strncpy(subscriber->name, name, sizeof subscriber->name - 1);
   g_subscriber.store(subscriber, std::memory_order_release);
+  g_once.insert(subscriber);
   return subscriber;
 }
 
 bool drop_subscriber(Subscriber* subscriber) {
   const std::lock_guard lock(g_subscriber_mutex);
-  if (subscriber == nullptr || g_subscriber.load(std::memory_order_acquire) != subscriber) return false;
+  if (subscriber == nullptr || g_subscriber.load(std::memory_order_acquire) != subscriber)
+    return g_once.contains(subscriber);  // a handle of before a finalize: success, and nothing happens
   g_subscriber.store(nullptr, std::memory_order_release);
   reset_callbacks();
   return true;
@@ -110,6 +115,7 @@ void reset_callbacks() {
 void dispatch_enter(simgpu_call* call) {
   const CallbackData data = callback_data(call, kApiEnter);
   call->entered = 1;
+  const AtEnter at_enter;
   call_back(kDomainDriverApi, call->cbid, &data);
 }
 

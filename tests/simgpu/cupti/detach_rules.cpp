@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cupti/detach_rules.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -16,42 +18,66 @@ namespace {
 
 const std::uint64_t g_active_ns = knob("SIMGPU_GRAPH_ACTIVE_MS", 1000) * 1'000'000;
 
+// How long a thread may be about its ENTER callback, preempted and all, before it counts as held there.
+constexpr int kHeldMs = 2000;
+
+struct Graph {
+  bool recorded = false;
+  bool stale = false;  // replayed unrecorded after it had been recorded
+};
+
 std::mutex g_mutex;
 auto& g_last_launch = *new std::map<std::thread::id, std::uint64_t>;  // monotonic ns of each thread's last
-bool g_kernels_disabled = false;
-bool g_replayed_while_disabled = false;
+auto& g_graphs = *new std::map<const void*, Graph>;                   // by graph exec
+std::atomic<int> g_at_enter{0};
+thread_local int t_at_enter = 0;
+
+bool others_held_at_enter() {
+  for (int ms = 0; ms < kHeldMs; ++ms) {
+    if (g_at_enter.load(std::memory_order_acquire) - t_at_enter <= 0) return false;
+    usleep(1000);
+  }
+  return true;
+}
 
 }  // namespace
 
-void note_graph_launch() {
+AtEnter::AtEnter() {
+  ++t_at_enter;
+  g_at_enter.fetch_add(1, std::memory_order_acq_rel);
+}
+
+AtEnter::~AtEnter() {
+  g_at_enter.fetch_sub(1, std::memory_order_acq_rel);
+  --t_at_enter;
+}
+
+void note_graph_launch(const void* exec, bool recorded) {
   const std::uint64_t now = driver()->now_ns();
   const std::lock_guard lock(g_mutex);
   g_last_launch[std::this_thread::get_id()] = now;
-  if (g_kernels_disabled) g_replayed_while_disabled = true;
+  Graph& graph = g_graphs[exec];
+  graph.stale = !recorded && graph.recorded;
+  graph.recorded = graph.recorded || recorded;
 }
 
-void note_kernels_disabled() {
+void forget_graph(const void* exec) {
   const std::lock_guard lock(g_mutex);
-  g_kernels_disabled = true;
-}
-
-void note_kernels_enabled() {
-  const std::lock_guard lock(g_mutex);
-  g_kernels_disabled = false;
-  g_replayed_while_disabled = false;
+  g_graphs.erase(exec);
 }
 
 void forget_graphs() {
   const std::lock_guard lock(g_mutex);
   g_last_launch.clear();
-  g_kernels_disabled = false;
-  g_replayed_while_disabled = false;
+  g_graphs.clear();
 }
 
 const char* why_finalize_kills() {
+  if (others_held_at_enter()) return "segmentation fault: another thread is held at ENTER";
   const std::lock_guard lock(g_mutex);
-  if (g_replayed_while_disabled) {
-    return "unspecified launch failure: CONCURRENT_KERNEL was disabled, then a graph was replayed";
+  for (const auto& [exec, graph] : g_graphs) {
+    if (graph.stale)
+      return "unspecified launch failure: CONCURRENT_KERNEL was disabled, then a graph was replayed";
   }
   if (cupti_version() < 24 && !g_last_launch.empty())
     return "graphs were launched, and CUPTI is older than 12.6";

@@ -8,10 +8,20 @@
 // thread's API exit alone.
 namespace simgpu {
 
-void note_graph_launch();      // on the launching thread
-void note_kernels_disabled();  // CONCURRENT_KERNEL was switched off while a session goes on
-void note_kernels_enabled();
-void forget_graphs();  // a new session begins after finalize
+// On the launching thread. `recorded`: while CONCURRENT_KERNEL is enabled. A graph that was replayed
+// recorded, then unrecorded, and not recorded since, is deadly at a finalize; no other order of the two is.
+void note_graph_launch(const void* exec, bool recorded);
+void forget_graph(const void* exec);  // it is being destroyed
+void forget_graphs();                 // a new session begins after finalize
+
+// Around a client's callback at ENTER: a thread that is held there while another finalizes dies.
+class AtEnter {
+ public:
+  AtEnter();
+  ~AtEnter();
+  AtEnter(const AtEnter&) = delete;
+  AtEnter& operator=(const AtEnter&) = delete;
+};
 
 // Null when the program survives a finalize here and now on this thread, else why not.
 const char* why_finalize_kills();

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstring>
 #include <mutex>
 
 #include "common/knobs.h"
@@ -26,10 +27,19 @@ std::atomic<std::uint64_t> g_kinds{0};  // bit per CUpti_ActivityKind
 std::atomic<bool> g_crash_at_launch{false};
 std::mutex g_kinds_mutex;
 
+constexpr std::uint32_t kGraphExecDestroyStarting = 19;  // RESOURCE
+
 bool recording(std::uint32_t kind) { return (g_kinds.load(std::memory_order_relaxed) >> kind & 1) != 0; }
 
 bool is_kernel_launch(const simgpu_call& call) { return call.symbol != nullptr; }
 bool is_graph_launch(const simgpu_call& call) { return call.cbid == 514 || call.cbid == 515; }
+
+// The first parameter of a graph launch.
+const void* exec_of(const simgpu_call& call) {
+  const void* exec = nullptr;
+  std::memcpy(&exec, call.parameters, sizeof exec);
+  return exec;
+}
 
 // 0 is never an id: it is what records without a launch carry.
 std::uint32_t next_correlation() {
@@ -41,7 +51,7 @@ std::uint32_t next_correlation() {
 void on_enter(simgpu_call* call) {
   const bool seen = callback_enabled(kDomainDriverApi, call->cbid);
   if (seen || g_kinds.load(std::memory_order_relaxed) != 0) call->correlation = next_correlation();
-  if (is_graph_launch(*call)) note_graph_launch();
+  if (is_graph_launch(*call)) note_graph_launch(exec_of(*call), recording(kActivityConcurrentKernel));
   if (g_crash_at_launch.load(std::memory_order_relaxed) &&
       (is_graph_launch(*call) || is_kernel_launch(*call))) {
     std::raise(SIGSEGV);
@@ -80,6 +90,8 @@ void on_op(const simgpu_call* call, const simgpu_op* op) {
 }
 
 void on_resource(std::uint32_t cbid, CUcontext context, CUstream stream, const void* descriptor) {
+  if (cbid == kGraphExecDestroyStarting)
+    forget_graph(static_cast<const simgpu_graph_event*>(descriptor)->exec);
   dispatch_resource(cbid, context, stream, descriptor);
   std::uint32_t id = 0, device = 0, null_stream = 0;
   if (cbid == kResourceContextCreated && recording(kActivityContext) &&
@@ -133,7 +145,6 @@ Result enable_kind(std::uint32_t kind) {
       knob("SIMGPU_GRAPH_TRACE_CRASH", 1) != 0) {
     g_crash_at_launch.store(true, std::memory_order_relaxed);
   }
-  if (kind == kActivityConcurrentKernel) note_kernels_enabled();
   const std::uint64_t before = driver()->now_ns();
   g_kinds.fetch_or(std::uint64_t{1} << kind, std::memory_order_relaxed);
   // OVERHEAD_CUPTI_INSTRUMENTATION: the enabling itself.
@@ -144,7 +155,6 @@ Result enable_kind(std::uint32_t kind) {
 Result disable_kind(std::uint32_t kind) {
   if (!kind_exists(kind)) return kErrorNotCompatible;
   const std::lock_guard lock(g_kinds_mutex);
-  if (kind == kActivityConcurrentKernel && recording(kind)) note_kernels_disabled();
   g_kinds.fetch_and(~(std::uint64_t{1} << kind), std::memory_order_relaxed);
   return kSuccess;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cupti/worker.h"
 
+#include <sys/prctl.h>
+
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -110,6 +112,7 @@ bool Worker::take_ready(Retired* ready, std::uint64_t* next_ns) {
 }
 
 void Worker::run() {
+  prctl(PR_SET_NAME, "simgpu-cupti");  // else it passes for the thread that started it
   std::unique_lock lock(mutex_);
   for (;;) {
     Retired ready{};

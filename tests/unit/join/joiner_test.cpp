@@ -175,6 +175,23 @@ TEST_CASE("a start just before its launch call is the clocks' error, not the rec
   CHECK(totals(close(s)) == Totals{1, 1'000'500, 0, 0});
 }
 
+TEST_CASE(
+    "a launch that was captured into a graph is neither pending nor failed, whichever record comes first") {
+  Session s;
+  open(s);
+  s.joiner.on_launch(launch(5, kArmed + 1));
+  s.joiner.on_launch_failed({5, 0});
+  s.joiner.on_launch_failed({6, 0});
+  s.joiner.on_launch(launch(6, kArmed + 2, true));
+  s.joiner.on_launch(launch(7, kArmed + 3));
+  s.drains(300);
+  const WindowData data = close(s);
+  CHECK(data.counters.launches == 3);
+  CHECK(data.counters.launches_captured == 2);
+  CHECK(data.counters.launches_failed == 0);
+  CHECK(data.counters.pending == 1);
+}
+
 TEST_CASE("a failed launch is neither pending nor joined, whichever record comes first") {
   Session s;
   open(s);

@@ -50,7 +50,7 @@ TEST_CASE("all work is called back and recorded once, to the nanosecond") {
   CHECK(run.at("cbid_319") == 3);
   CHECK(run.at("resource_8") == 302);  // MODULE_PROFILED at each launch
   CHECK(run.at("resource_6") == 0);    // MODULE_LOADED is not replayed
-  CHECK(run.at("resource_13") == 4);   // GRAPHNODE_CREATED inside the capture
+  CHECK(run.at("resource_13") == 8);   // GRAPHNODE_CREATED inside the capture, and once more at instantiation
   CHECK(run.at("resource_20") == 4);
   CHECK(run.at("module_right") == 1);
 }
@@ -206,7 +206,8 @@ TEST_CASE("finalize kills the program where the real one does, and nowhere else"
   for (const Row& row :
        {Row{"kernels", false}, Row{"graph-own-exit", false}, Row{"graph-control-thread", true},
         Row{"disabled-then-replay", true}, Row{"disabled-idle", false}, Row{"two-threads", true},
-        Row{"two-threads-unsubscribe", false}}) {
+        Row{"two-threads-unsubscribe", false}, Row{"disabled-replay-enabled-replay", false},
+        Row{"disabled-replay-enabled", true}, Row{"never-recorded", false}, Row{"held-at-enter", true}}) {
     const std::string knobs = std::string(row.name) == "disabled-idle" ? "SIMGPU_GRAPH_ACTIVE_MS=20" : "";
     const Outcome run = run_probe(std::string("detach ") + row.name, knobs);
     CAPTURE(row.name, run.text);

@@ -3,6 +3,7 @@
 // own, because the knobs are read once and some scenarios are meant to kill it.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -211,7 +212,13 @@ int errors() {
 // The detach table. argv[2]: the row.
 bool g_finalize_now = false;
 std::thread::id g_finalizing_thread;
+thread_local bool t_hold = false;
+std::atomic<bool> g_held{false}, g_let_go{false};
 void finalize_at_exit(void*, CallbackDomain domain, std::uint32_t, const void* data) {
+  while (t_hold && !g_let_go) {  // its first callback: an ENTER
+    g_held = true;
+    usleep(1000);
+  }
   if (domain != kDomainDriverApi || !g_finalize_now || std::this_thread::get_id() != g_finalizing_thread)
     return;
   if (static_cast<const CallbackData*>(data)->callback_site != kApiExit) return;
@@ -245,6 +252,34 @@ int detach(const std::string& row) {
     cuptiActivityDisable(kActivityConcurrentKernel);
     replay();
     finalize_at_my_exit(replay);
+  } else if (row == "disabled-replay-enabled-replay") {
+    replay();
+    cuptiActivityDisable(kActivityConcurrentKernel);
+    replay();
+    cuptiActivityEnable(kActivityConcurrentKernel);
+    replay();
+    finalize_at_my_exit(replay);
+  } else if (row == "disabled-replay-enabled") {
+    replay();
+    cuptiActivityDisable(kActivityConcurrentKernel);
+    replay();
+    cuptiActivityEnable(kActivityConcurrentKernel);
+    finalize_at_my_exit([&] { gpu.launch(gpu.axpy); });
+  } else if (row == "never-recorded") {
+    cuptiActivityDisable(kActivityConcurrentKernel);
+    replay();
+    cuptiActivityEnable(kActivityConcurrentKernel);
+    finalize_at_my_exit([&] { gpu.launch(gpu.axpy); });
+  } else if (row == "held-at-enter") {
+    std::thread held([&] {
+      CU(cuCtxSetCurrent(gpu.context));
+      t_hold = true;
+      gpu.launch(gpu.axpy);
+    });
+    while (!g_held) usleep(1000);
+    finalize_at_my_exit([&] { gpu.launch(gpu.axpy); });
+    g_let_go = true;
+    held.join();
   } else if (row == "disabled-idle") {
     replay();
     CU(cuCtxSynchronize());

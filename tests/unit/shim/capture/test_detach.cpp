@@ -19,7 +19,13 @@ namespace {
 
 constexpr cupti::ActivityKind kKinds[] = {cupti::kActivityConcurrentKernel, cupti::kActivityMemcpy};
 
-DetachSubject subject(const FakeCupti& fake) { return {&fake.api, nullptr, kKinds, 2}; }
+DetachSubject subject(const FakeCupti& fake) { return {&fake.api, nullptr, kKinds, 2, true, true, true}; }
+
+// As in a process in which no graph was ever launched and no kind disabled.
+void begin_anew() {
+  forget_graph_threads();
+  note_finalized_elsewhere();
+}
 
 // A thread of the program that makes API calls until it is told to stop: each call's exit looks as the
 // callback does.
@@ -55,7 +61,7 @@ bool disabled(const FakeCupti& fake) { return fake.count("disable 10") + fake.co
 
 TEST_CASE("without graphs any thread's API exit finalises, with the kinds still enabled") {
   FakeCupti fake;
-  forget_graph_threads();
+  begin_anew();
   const Caller caller(false);
   CHECK(detach(subject(fake), true, 5000) == PILLION_RESIDUE_FINALIZED);
   CHECK(fake.calls() == std::vector<std::string>{"unsubscribe", "finalize"});
@@ -63,7 +69,7 @@ TEST_CASE("without graphs any thread's API exit finalises, with the kinds still 
 
 TEST_CASE("with one graph thread only that thread finalises") {
   FakeCupti fake;
-  forget_graph_threads();
+  begin_anew();
   const Caller kernels(false);
   {
     const Caller graphs(true);
@@ -74,10 +80,10 @@ TEST_CASE("with one graph thread only that thread finalises") {
 
 TEST_CASE("when the graph thread makes no call, other threads' exits do not finalise") {
   FakeCupti fake;
-  forget_graph_threads();
-  ThreadState elsewhere{};
-  elsewhere.tid = 1;  // never this process's caller
-  note_graph_launch(elsewhere, 1, monotonic_ns());
+  begin_anew();
+  ThreadState graphs{};
+  graphs.tid = this_tid();  // this thread, which waits below
+  note_graph_launch(graphs, 1, monotonic_ns());
   const Caller kernels(false);
   CHECK(detach(subject(fake), true, 50) == PILLION_RESIDUE_NO_API_CALL);
   CHECK(fake.count("finalize") == 0);
@@ -85,9 +91,26 @@ TEST_CASE("when the graph thread makes no call, other threads' exits do not fina
   CHECK(disabled(fake));
 }
 
+TEST_CASE("for a graph thread that is no more nobody waits") {
+  FakeCupti fake;
+  begin_anew();
+  std::uint32_t tid = 0;
+  std::thread([&] {
+    ThreadState graphs{};
+    tid = graphs.tid = this_tid();
+    note_graph_launch(graphs, 1, monotonic_ns());
+  }).join();
+  while (!thread_is_gone(tid)) std::this_thread::yield();
+  const std::uint64_t begun = monotonic_ns();
+  CHECK(detach(subject(fake), true, 60'000) == PILLION_RESIDUE_NO_API_CALL);
+  CHECK(monotonic_ns() - begun < 30'000'000'000u);
+  CHECK(fake.count("finalize") == 0);
+  note_finalized_elsewhere();
+}
+
 TEST_CASE("two graph threads: disabled and unsubscribed, never finalised") {
   FakeCupti fake;
-  forget_graph_threads();
+  begin_anew();
   const Caller first(true);
   const Caller second(true);
   CHECK(detach(subject(fake), true, 1000) == PILLION_RESIDUE_GRAPHS);
@@ -98,7 +121,7 @@ TEST_CASE("two graph threads: disabled and unsubscribed, never finalised") {
 TEST_CASE("an old library with graphs is never finalised") {
   FakeCupti fake;
   fake.api.version = 22;
-  forget_graph_threads();
+  begin_anew();
   const Caller graphs(true);
   CHECK(detach(subject(fake), true, 1000) == PILLION_RESIDUE_OLD_CUPTI);
   CHECK(fake.count("finalize") == 0);
@@ -106,7 +129,7 @@ TEST_CASE("an old library with graphs is never finalised") {
 
 TEST_CASE("no API call: the pending finalize is cancelled for good") {
   FakeCupti fake;
-  forget_graph_threads();
+  begin_anew();
   CHECK(detach(subject(fake), true, 20) == PILLION_RESIDUE_NO_API_CALL);
   CHECK_FALSE(detach_pending());
   detach_at_api_exit();  // a call that comes after all
@@ -116,11 +139,121 @@ TEST_CASE("no API call: the pending finalize is cancelled for good") {
 
 TEST_CASE("not asked to finalise") {
   FakeCupti fake;
-  forget_graph_threads();
+  begin_anew();
   CHECK(detach(subject(fake), false, 1000) == PILLION_RESIDUE_NOT_ASKED);
   CHECK(fake.count("finalize") == 0);
   CHECK(fake.count("disable 10") == 1);
   CHECK(fake.count("unsubscribe") == 1);
+}
+
+TEST_CASE("a thread that looked at one detach does not carry out the next") {
+  FakeCupti fake;
+  begin_anew();
+  // The first detach may be taken by any thread; one looks at it, and gets no further before it is called
+  // off.
+  std::uint32_t stale = 0;
+  std::thread first([&] { CHECK(detach(subject(fake), true, 300) == PILLION_RESIDUE_NO_API_CALL); });
+  while ((stale = detach_offer()) == 0) std::this_thread::yield();
+  first.join();
+  // The second one belongs to a thread that replays graphs, and to nobody else: on another thread it would
+  // kill.
+  std::atomic<bool> leave{false};
+  std::atomic<std::uint32_t> tid{0};
+  std::thread elsewhere([&] {
+    ThreadState graphs{};
+    graphs.tid = this_tid();
+    note_graph_launch(graphs, 1, monotonic_ns());
+    tid = graphs.tid;
+    while (!leave) std::this_thread::yield();
+  });
+  while (tid == 0) std::this_thread::yield();
+  std::thread second([&] { CHECK(detach(subject(fake), true, 300) == PILLION_RESIDUE_NO_API_CALL); });
+  while (!detach_pending()) std::this_thread::yield();
+  take_detach(stale);
+  CHECK(fake.count("finalize") == 0);
+  second.join();
+  leave = true;
+  elsewhere.join();
+  note_finalized_elsewhere();
+  forget_graph_threads();
+}
+
+TEST_CASE("a pending finalize is called off by the next arming") {
+  FakeCupti fake;
+  begin_anew();
+  std::thread waiting([&] { CHECK(detach(subject(fake), true, 60'000) == PILLION_RESIDUE_NO_API_CALL); });
+  while (!detach_pending()) std::this_thread::yield();
+  const std::uint32_t offer = detach_offer();
+  call_off_detach();
+  waiting.join();
+  take_detach(offer);
+  CHECK_FALSE(detach_pending());
+  CHECK(fake.count("finalize") == 0);
+}
+
+TEST_CASE("after a detach that had to disable kinds under graphs CUPTI is not finalised any more") {
+  FakeCupti fake;
+  begin_anew();
+  {
+    const Caller first(true);
+    const Caller second(true);
+    CHECK(detach(subject(fake), true, 1000) == PILLION_RESIDUE_GRAPHS);
+  }
+  forget_graph_threads();  // much later
+  const Caller kernels(false);
+  CHECK(detach(subject(fake), true, 1000) == PILLION_RESIDUE_DISABLED_BEFORE);
+  CHECK(fake.count("finalize") == 0);
+  note_finalized_elsewhere();
+  CHECK(detach(subject(fake), true, 5000) == PILLION_RESIDUE_FINALIZED);
+}
+
+TEST_CASE("kinds disabled before any graph was recorded do no harm") {
+  FakeCupti fake;
+  begin_anew();
+  CHECK(detach(subject(fake), false, 0) == PILLION_RESIDUE_NOT_ASKED);
+  const Caller graphs(true);
+  CHECK(detach(subject(fake), true, 5000) == PILLION_RESIDUE_FINALIZED);
+}
+
+TEST_CASE(
+    "beside another client that meddles with CUPTI nothing is finalised, and what is its is left alone") {
+  FakeCupti fake;
+  begin_anew();
+  const Caller kernels(false);
+  DetachSubject taken = subject(fake);
+  taken.alone = taken.buffers_ours = false;
+  taken.kind_count = 0;
+  CHECK(detach(taken, true, 1000) == PILLION_RESIDUE_FOREIGN);
+  CHECK(fake.calls() == std::vector<std::string>{"unsubscribe"});
+  FakeCupti finalized;
+  taken = subject(finalized);
+  taken.alone = taken.buffers_ours = taken.subscription_ours = false;
+  taken.kind_count = 0;
+  CHECK(detach(taken, true, 1000) == PILLION_RESIDUE_FOREIGN);
+  CHECK(finalized.calls().empty());
+}
+
+TEST_CASE("graph threads of an earlier session count on while they are recent") {
+  forget_graph_threads();
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  ThreadState one{};
+  one.tid = 100;
+  ThreadState other{};
+  other.tid = 200;
+  note_graph_launch(one, 7, 100 * kSecond);
+  note_graph_launch(other, 7, 101 * kSecond);
+  begin_graph_session(102 * kSecond);
+  note_graph_launch(one, 8, 103 * kSecond);
+  CHECK(graph_use(104 * kSecond).kind == GraphUse::several);
+  // The same thread in two sessions is one.
+  begin_graph_session(140 * kSecond);
+  CHECK(graph_use(140 * kSecond).kind == GraphUse::none);
+  note_graph_launch(one, 9, 141 * kSecond);
+  begin_graph_session(142 * kSecond);
+  note_graph_launch(one, 10, 143 * kSecond);
+  CHECK(graph_use(144 * kSecond).kind == GraphUse::one_thread);
+  CHECK(graph_use(144 * kSecond).tid == 100);
+  forget_graph_threads();
 }
 
 TEST_CASE("more graph threads than can be told apart are several") {

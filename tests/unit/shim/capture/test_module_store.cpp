@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "module_arena.h"
+#include "module_keeper.h"
 #include "module_store.h"
 #include "ring_writer.h"
 
@@ -216,10 +217,10 @@ TEST_CASE("MODULE_PROFILED is wanted until nothing new has been seen for a while
   int ticks = 0;
   while (test.store->profiled_wanted()) REQUIRE(++ticks < 100);
   CHECK(ticks >= 5);
-  test.store->saw_function(0x1234);
+  CHECK(test.store->saw_function(0x1234));
   CHECK(test.store->profiled_wanted());
   for (int i = 0; i < ticks; ++i) {
-    test.store->saw_function(0x1234);  // not new any more
+    CHECK_FALSE(test.store->saw_function(0x1234));  // not new any more
     (void)test.store->profiled_wanted();
   }
   CHECK_FALSE(test.store->profiled_wanted());
@@ -230,4 +231,80 @@ TEST_CASE("nothing is stored after the end") {
   test.store->end();
   test.call(cupti::kResourceModuleLoaded, 1, module_bytes(1, 100));
   CHECK(test.arena.full().empty());
+}
+
+namespace {
+
+void tell(ModuleKeeper& keeper, std::uint32_t cbid, std::uint32_t id,
+          const std::vector<std::uint8_t>& bytes) {
+  cupti::ModuleResourceData module{id, bytes.size(), reinterpret_cast<const char*>(bytes.data())};
+  const cupti::ResourceData resource{nullptr, nullptr, &module};
+  keeper.on_resource(cbid, &resource, nullptr, 77);
+}
+
+}  // namespace
+
+TEST_CASE("what was kept is handed over at the attach, unloaded modules under ids of their own") {
+  const auto keeper = std::make_unique<ModuleKeeper>();
+  tell(*keeper, cupti::kResourceModuleLoaded, 1, module_bytes(1, 5000));
+  tell(*keeper, cupti::kResourceModuleUnloadStarting, 1, {});
+  tell(*keeper, cupti::kResourceModuleLoaded, 1, module_bytes(2, 6000));  // the id again, for another module
+  Store test(8, 64 * 1024);
+  keeper->begin_replay();
+  CHECK(keeper->replay(*test.store, 77));
+  REQUIRE(test.arena.full().size() == 2);
+  const Arena::Taken gone = test.arena.take(0);
+  CHECK(gone.slot.module == (ModuleKeeper::kUnloadedIds | 1));
+  CHECK(gone.bytes == module_bytes(1, 5000));
+  const Arena::Taken there = test.arena.take(1);
+  CHECK(there.slot.module == 1);
+  CHECK(there.bytes == module_bytes(2, 6000));
+  CHECK(test.counters[77 % kCounterShards].modules_stored == 2);
+  // MODULE_PROFILED does not bring it a second time; the next session has all of them again.
+  test.call(cupti::kResourceModuleProfiled, 1, module_bytes(2, 6000));
+  CHECK(test.arena.full().empty());
+  CHECK(keeper->replay(*test.store, 77));
+  CHECK(test.arena.full().empty());
+  Store next(8, 64 * 1024);
+  keeper->begin_replay();
+  CHECK(keeper->replay(*next.store, 77));
+  CHECK(next.arena.full().size() == 2);
+}
+
+TEST_CASE("an arena smaller than what is kept gets it piece by piece, in the order of loading") {
+  const auto keeper = std::make_unique<ModuleKeeper>();
+  for (std::uint32_t id = 1; id <= 20; ++id)
+    tell(*keeper, cupti::kResourceModuleLoaded, id, module_bytes(id, 4000));
+  Store test(4, 16 * 1024);
+  keeper->begin_replay();
+  std::uint32_t next = 1;
+  for (int tick = 0; tick < 20 && next <= 20; ++tick) {
+    const bool all = keeper->replay(*test.store, 77);
+    const auto full = test.arena.full();
+    REQUIRE(!full.empty());
+    for (const std::uint32_t index : full) {
+      const Arena::Taken taken = test.arena.take(index);
+      CHECK(taken.slot.module == next);
+      CHECK(taken.bytes == module_bytes(next, 4000));
+      ++next;
+    }
+    CHECK(all == (next > 20));
+  }
+  CHECK(next == 21);
+}
+
+TEST_CASE("512 modules and 64 MiB are kept, the oldest leave first, counted") {
+  const auto keeper = std::make_unique<ModuleKeeper>();
+  for (std::uint32_t id = 1; id <= ModuleKeeper::kModulesMax + 3; ++id)
+    tell(*keeper, cupti::kResourceModuleLoaded, id, module_bytes(id, 100));
+  CHECK(keeper->evicted() == 3);
+  Store test(1024, 1024 * 1024);
+  keeper->begin_replay();
+  CHECK(keeper->replay(*test.store, 77));
+  CHECK(test.arena.full().size() == ModuleKeeper::kModulesMax);
+  CHECK(test.arena.take(0).slot.module == 4);
+  tell(*keeper, cupti::kResourceModuleLoaded, 9000, std::vector<std::uint8_t>(ModuleKeeper::kBytesMax));
+  CHECK(keeper->evicted() == 3 + ModuleKeeper::kModulesMax);
+  tell(*keeper, cupti::kResourceModuleLoaded, 9001, std::vector<std::uint8_t>(ModuleKeeper::kBytesMax + 1));
+  CHECK(keeper->evicted() == 4 + ModuleKeeper::kModulesMax);
 }

@@ -105,12 +105,13 @@ bool capture_arm(const CaptureRequest& request, pillion_armed* armed, pillion_re
   return true;
 }
 
-bool capture_tick(std::uint32_t* reason) {
+bool capture_tick(std::uint32_t* reason, const char** text) {
   const std::uint32_t tick = ticks.fetch_add(1) + 1;
   if (tick <= 3) report('t');
   const std::uint32_t lost = number("FAKE_LOST_TICK");
   if (lost == 0 || tick < lost) return true;
   *reason = PILLION_DISARM_CLOBBERED;
+  *text = "the fake lost it";
   return false;
 }
 
@@ -128,6 +129,9 @@ std::uint32_t capture_disarm(bool finalize, std::uint32_t) {
   report(finalize ? 'D' : 'd');
   return finalize ? PILLION_RESIDUE_FINALIZED : PILLION_RESIDUE_NOT_ASKED;
 }
+
+void capture_cuda_is_starting() {}
+void capture_start_eager() {}
 
 bool capture_context_exists() { return true; }
 std::uint32_t capture_driver_version() { return 13000; }

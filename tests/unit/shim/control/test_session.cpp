@@ -301,6 +301,7 @@ TEST_CASE("a capture that loses CUPTI ends the session and says why") {
   static_cast<void>(arm(at.peer, offer));
   const auto disarmed = at.peer.expect<pillion_disarmed>(PILLION_DISARMED);
   CHECK(disarmed.reason == PILLION_DISARM_CLOBBERED);
+  CHECK(std::string(disarmed.text) == "the fake lost it");
 }
 
 TEST_CASE("maps come at arming, on a dlopen, and when asked for; unchanged ones come empty") {
