@@ -117,6 +117,17 @@ class DetachTest(ProfileTest):
     def test_one_thread_replays_graphs(self):
         self.row("nothing, CUPTI finalized", "--threads", "1", "--graphs", "1")
 
+    def test_one_thread_replays_nothing_but_graphs(self):
+        """The next call after the offer is a replay: had kinds been disabled by then, finalizing in it would kill."""
+        workload = self.start("graph_replay", "--rate", "2000", "--nodes", "4")
+        sidecar = self.sidecar()
+        for _ in range(2):
+            sidecar.profile(1)
+            self.assertIn("nothing, CUPTI finalized", self.last_disarm(sidecar, workload.pid))
+            self.assertIsNone(workload.process.poll())
+        self.end(workload)
+        self.assertEqual(len(self.log.calls("cuptiFinalize")), 2)
+
     def test_one_thread_replays_graphs_beside_three_that_launch_kernels(self):
         self.row("nothing, CUPTI finalized", "--threads", "4", "--graphs", "1", windows=3)
 

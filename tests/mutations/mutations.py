@@ -133,7 +133,7 @@ FINALIZE = [
              "  g_subject = subject;\n",
              "  g_subject = subject;\n  for (std::uint32_t at = 0; at < subject.kind_count; ++at)\n"
              "    (void)subject.api->activity_disable(subject.kinds[at]);\n",
-             IntegrationTest("test_detach.py", "DetachTest.test_one_thread_replays_graphs")),
+             IntegrationTest("test_detach.py", "DetachTest.test_one_thread_replays_nothing_but_graphs")),
     Mutation("finalize-old-kills", "the version, seen by a program that dies of the wrong one", "shim/detach.cpp",
              "graphs.kind != GraphUse::none && subject.api->version < kGraphSafeVersion",
              "graphs.kind == GraphUse::several && subject.api->version < kGraphSafeVersion",
