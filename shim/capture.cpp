@@ -10,6 +10,7 @@
 #include "eager.h"
 #include "graph_threads.h"
 #include "launch_recorder.h"
+#include "python_frames.h"
 #include "registration_watch.h"
 #include "system_calls.h"
 #include "thread_state.h"
@@ -99,6 +100,7 @@ void end_session(CaptureSession* session) {
   // Completions that are under way stop at their next record.
   session->number.store(0, std::memory_order_relaxed);
   (void)activity_quiesce(2000);
+  python_end();
   g_modules.end();
   add_recorded_launches(*session);
 }
@@ -107,6 +109,7 @@ void fill_armed(const CaptureRequest& request, const Recording& recording, pilli
   armed->generation = request.generation;
   armed->kinds = recording.subscription.in_force;
   if (recording.session->stacks_wanted) armed->kinds |= PILLION_KIND_STACKS;
+  if (python_in_force()) armed->kinds |= PILLION_KIND_PYTHON;
   armed->sample_permyriad = request.sample_permyriad;
   armed->sample_mib_per_s = request.sample_mib_per_s;
   armed->stack_bytes_max = recording.session->stack_bytes_max;
@@ -184,6 +187,7 @@ bool capture_arm(const CaptureRequest& request, pillion_armed* armed, pillion_re
   // Before anything can be recorded: who drains a record finds its module there.
   if (is_eager()) g_keeper.begin_replay();
   (void)g_keeper.replay(g_modules, own_tid());
+  python_begin(recording.session->stacks_wanted && (request.kinds & PILLION_KIND_PYTHON) != 0);
   // Pairs with the acquire in the callbacks, which may come from the next call on.
   g_session.store(recording.session, std::memory_order_seq_cst);
   if (!enable_recording(*api, request.kinds, &recording.subscription, refused)) {
@@ -210,6 +214,7 @@ bool capture_tick(std::uint32_t* reason, const char** text) {
   const std::uint64_t now = monotonic_ns();
   adapt_sampler(recording, now);
   activity_retry(*recording.session, own_tid());
+  python_retry(*recording.session, own_tid());
   switch_module_profiled(recording);
   (void)g_keeper.replay(g_modules, own_tid());
   set_gauge(recording.session->counters, &pillion_counters::modules_evicted, g_keeper.evicted());
@@ -225,6 +230,7 @@ std::uint32_t capture_flush(bool forced) {
   const cupti::Result result =
       g_recording.api->flush_all(forced ? cupti::kFlushForced : cupti::kFlushComplete);
   activity_retry(*g_recording.session, own_tid());
+  python_retry(*g_recording.session, own_tid());
   add_recorded_launches(*g_recording.session);
   return result;
 }
@@ -253,6 +259,10 @@ std::uint32_t capture_disarm(bool finalize, std::uint32_t may_wait_ms) {
 void capture_cuda_is_starting() { note_cuda_is_starting(); }
 
 void capture_start_eager() { start_eager(); }
+
+void capture_libraries_changed() { python_look_again(); }
+
+std::uint32_t capture_python(pillion_python* out) { return python_state(out); }
 
 bool capture_context_exists() { return cuda_context_exists(); }
 

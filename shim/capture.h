@@ -35,6 +35,9 @@ struct CaptureRequest {
 // what happened, for people, as a literal.
 [[nodiscard]] bool capture_tick(std::uint32_t* reason, const char** text);
 
+// While armed: a library came or went. Looks for a Python interpreter where there was none.
+void capture_libraries_changed();
+
 // Returns a CUptiResult.
 [[nodiscard]] std::uint32_t capture_flush(bool forced);
 
@@ -48,6 +51,9 @@ struct CaptureRequest {
 [[nodiscard]] std::uint32_t capture_driver_version();
 [[nodiscard]] std::uint32_t capture_cupti_version();  // 0 while no library is loaded
 [[nodiscard]] const char* capture_cupti_path();       // "" while no library is loaded
+// Whether frames of Python are in force, with how often that has changed: 0 while nobody has looked. Leaves
+// `out->header` and `out->generation` alone.
+[[nodiscard]] std::uint32_t capture_python(pillion_python* out);
 
 // Whoever starts the shim inside cuInit: CUDA is not called before that has returned.
 void capture_cuda_is_starting();

@@ -59,7 +59,10 @@ void tick() {
     if (reason == 0) reason = PILLION_DISARM_CUPTI_FATAL;
     lost.store(reason, std::memory_order_release);
   }
-  if (libraries_changed()) libraries_moved.store(true, std::memory_order_release);
+  if (libraries_changed()) {
+    libraries_moved.store(true, std::memory_order_release);
+    capture_libraries_changed();
+  }
   last_tick.store(monotonic_ns(), std::memory_order_relaxed);
 }
 

@@ -129,6 +129,16 @@ void ControlSession::send_maps_if_new() {
   peer_.send_maps(maps.text, maps.bytes, maps.generation);
 }
 
+void ControlSession::send_python_if_new() {
+  pillion_python python{};
+  const std::uint32_t changes = capture_python(&python);
+  if (changes == python_sent_) return;
+  python_sent_ = changes;
+  begin_message(&python.header, PILLION_PYTHON, sizeof python);
+  python.generation = arm_.generation;
+  peer_.send(&python, sizeof python);
+}
+
 void ControlSession::on_get_maps() {
   pillion_get_maps get{};
   std::memcpy(&get, in_.bytes, sizeof get);

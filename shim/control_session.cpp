@@ -128,6 +128,8 @@ void ControlSession::after_arming(std::uint64_t now) {
     armed.stacks_rings = memory_->stacks.ring_count();
     armed.stacks_ring_bytes = memory_->stacks.ring_bytes();
     peer_.send(&armed, sizeof armed);
+    python_sent_ = 0;
+    send_python_if_new();
     maps_sent_generation_ = 0;
     send_maps_if_new();
   } else if (phase == CapturePhase::refused) {
@@ -213,6 +215,7 @@ void ControlSession::housekeeping(std::uint64_t now) {
   memory_->events.release_dead_holders();
   memory_->stacks.release_dead_holders();
   if (capture_take_libraries_changed()) send_maps_if_new();
+  send_python_if_new();
 }
 
 void ControlSession::advance(std::uint64_t now) {

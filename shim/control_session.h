@@ -75,6 +75,7 @@ class ControlSession {
   void refuse(std::uint32_t reason, std::uint64_t generation, const char* text);
   void send_hello();
   void send_maps_if_new();
+  void send_python_if_new();
 
   [[nodiscard]] SessionMemory* arm_memory(const pillion_arm& arm);
   void drain(std::uint32_t reason, bool flush_first, bool finalize);
@@ -106,6 +107,7 @@ class ControlSession {
   bool flush_under_way_ = false;
   std::uint32_t maps_sent_generation_ = 0;
   bool maps_again_ = false;
+  std::uint32_t python_sent_ = 0;  // the change that the peer knows
 };
 
 }  // namespace pillion::shim

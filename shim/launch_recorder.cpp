@@ -11,6 +11,7 @@
 #include "driver_cbids.h"
 #include "eager.h"
 #include "graph_threads.h"
+#include "python_frames.h"
 #include "stack_snapshot.h"
 #include "system_calls.h"
 #include "thread_state.h"
@@ -97,14 +98,26 @@ template <typename Record>
   }
 }
 
+void count_python(CaptureSession& session, std::uint32_t tid, const PythonStack& stack, std::uint64_t ns) {
+  count(session.counters, tid, &pillion_counters::python_ns, ns);
+  if (stack.flags == 0) return;
+  count(session.counters, tid, &pillion_counters::python_snapshots);
+  if ((stack.flags & PILLION_SNAPSHOT_PYTHON_PARTIAL) != 0) {
+    count(session.counters, tid, &pillion_counters::python_partial);
+  }
+}
+
 // Takes the snapshot that was decided on. True when it was published.
 [[gnu::noinline]] bool snapshot_launch(CaptureSession& session, ThreadState& thread,
                                        const pillion_launch& launch, std::uint32_t number,
                                        const SampleDecision& decision) {
   const std::uint64_t begun = monotonic_ns();
+  PythonStack python;
+  walk_python(session, number, thread.tid, &python);
+  if (python_in_force()) count_python(session, thread.tid, python, monotonic_ns() - begun);
   const SnapshotResult result = take_snapshot(*session.stacks, thread,
                                               {launch.correlation, launch.time_ns, launch.context_key, number,
-                                               session.stack_bytes_max, &session.number});
+                                               session.stack_bytes_max, &session.number, &python});
   const std::uint64_t took = monotonic_ns() - begun;
   count_drop(session, thread.tid, result.push,
              {&pillion_counters::snapshots_dropped_busy, &pillion_counters::snapshots_dropped_full});
@@ -208,7 +221,8 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
                      static_cast<const std::uint8_t*>(data.function_params) + entry.handle_offset,
                      sizeof(launch.function));
   }
-  launch.context_key = context_key(thread.tid, sp, launch.function != 0 ? launch.function : cbid);
+  launch.context_key =
+      context_key(thread.tid, sp, (launch.function != 0 ? launch.function : cbid) ^ python_place());
   launch.cbid = cbid;
   launch.kind = entry.kind;
   launch.flags = 0;

@@ -72,8 +72,12 @@ std::uint64_t copy_fault_safe(std::uint32_t tid, const Reservation& room, std::u
     if (own) flags |= PILLION_SNAPSHOT_TRUNCATED;
   }
 
+  const std::uint32_t python_frames = subject.python != nullptr ? subject.python->count : 0;
+  const std::uint64_t python_bytes = python_frames * sizeof(pillion_python_frame);
+  if (subject.python != nullptr) flags |= subject.python->flags;
+
   Reservation room;
-  const PushResult reserved = stacks.reserve(thread.tid, kHeader + wanted, &room);
+  const PushResult reserved = stacks.reserve(thread.tid, kHeader + wanted + python_bytes, &room);
   if (reserved != PushResult::ok) return {reserved, flags, 0};
   // Within the lock, so that a new session cannot open the rings before this is decided.
   if (subject.current_session->load(std::memory_order_relaxed) != subject.session) {
@@ -88,7 +92,8 @@ std::uint64_t copy_fault_safe(std::uint32_t tid, const Reservation& room, std::u
     if (copied == 0) flags |= PILLION_SNAPSHOT_FAULTED;
     if (copied == wanted) flags |= PILLION_SNAPSHOT_TRUNCATED;
   }
-  header.header = {PILLION_RECORD_SNAPSHOT, 0, static_cast<std::uint32_t>(kHeader + copied)};
+  const std::uint64_t bytes = kHeader + copied + python_bytes;
+  header.header = {PILLION_RECORD_SNAPSHOT, 0, static_cast<std::uint32_t>(bytes)};
   header.correlation = subject.correlation;
   header.tid = thread.tid;
   header.time_ns = subject.time_ns;
@@ -97,9 +102,11 @@ std::uint64_t copy_fault_safe(std::uint32_t tid, const Reservation& room, std::u
   header.flags = flags;
   header.stack_start = start;
   header.stack_bytes = static_cast<std::uint32_t>(copied);
+  header.python_frames = python_frames;
   room.write(0, &header, kHeader);
-  stacks.commit(room, kHeader + copied);
-  return {PushResult::ok, flags, kHeader + copied};
+  if (python_bytes != 0) room.write(kHeader + copied, subject.python->frames, python_bytes);
+  stacks.commit(room, bytes);
+  return {PushResult::ok, flags, bytes};
 }
 
 }  // namespace pillion::shim

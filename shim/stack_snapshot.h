@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "python_frames.h"
 #include "ring_writer.h"
 #include "thread_state.h"
 
@@ -15,6 +16,7 @@ struct SnapshotSubject {
   std::uint32_t session;          // publish only while this is still the session, see still_current
   std::uint32_t stack_bytes_max;  // cap of the copy, a multiple of 16
   const std::atomic<std::uint32_t>* current_session;
+  const PythonStack* python = nullptr;  // goes behind the stack; null: none
 };
 
 struct SnapshotResult {

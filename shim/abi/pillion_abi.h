@@ -58,7 +58,7 @@ enum pillion_message_type {
   PILLION_DISARMED = 6, /* answer to DISARM, or unasked with its reason */
   PILLION_MAPS = 7,     /* one piece of /proc/self/maps; at arming, on change, and on GET_MAPS */
   PILLION_FILE = 8,     /* answer to GET_FILE; carries one fd unless error is set */
-  PILLION_PYTHON = 9,   /* behind HELLO and ARMED once it was looked for, and when it changes while armed */
+  PILLION_PYTHON = 9,   /* behind ARMED, and when it changes while armed */
   /* sidecar -> shim */
   PILLION_ARM = 64, /* carries three fds: events, stacks, arena */
   PILLION_RENEW = 65,
@@ -307,7 +307,7 @@ enum pillion_python_state {
 
 struct pillion_python {
   struct pillion_message_header header;
-  uint64_t generation; /* of the session, 0 asleep */
+  uint64_t generation; /* of the session */
   uint32_t version;    /* as Py_Version: 0x030b02f0 is 3.11.2; 0 while unknown */
   uint32_t state;      /* enum pillion_python_state */
   char text[224];      /* for people: what was found and why it is not in force; empty when it is */

@@ -102,6 +102,7 @@ std::string Peer::expect_maps(std::uint32_t* generation) {
   const std::uint32_t before = complete_;
   while (complete_ == before) {
     const Message message = receive();
+    if (message.type() == PILLION_PYTHON) continue;
     if (message.type() != PILLION_MAPS) {
       throw std::runtime_error("expected MAPS, got " + std::to_string(message.type()));
     }

@@ -45,7 +45,8 @@ class Peer {
   [[nodiscard]] bool readable(int ms) const;
   [[nodiscard]] bool ended() { return receive().type() == 0; }
 
-  // The next message that is not MAPS, which must be of this type. MAPS texts are gathered in maps().
+  // The next message that is not MAPS or PYTHON, which must be of this type. MAPS texts are gathered in
+  // maps().
   template <typename T>
   T expect(std::uint32_t type, int ms = 10'000, int* fd = nullptr) {
     for (;;) {
@@ -54,6 +55,7 @@ class Peer {
         gather(message);
         continue;
       }
+      if (message.type() == PILLION_PYTHON && type != PILLION_PYTHON) continue;
       if (message.type() != type || message.bytes.size() < sizeof(T)) {
         throw std::runtime_error("expected message " + std::to_string(type) + ", got " +
                                  std::to_string(message.type()));

@@ -56,6 +56,19 @@ pillion_refused refused_arm(Peer& peer, const pillion_arm& wanted, const std::ve
 
 }  // namespace
 
+TEST_CASE("what is known of Python follows each ARMED") {
+  Attached at;
+  for (std::uint64_t generation = 1; generation <= 2; ++generation) {
+    SessionOffer offer(generation);
+    static_cast<void>(arm(at.peer, offer));
+    const auto python = at.peer.expect<pillion_python>(PILLION_PYTHON);
+    CHECK(python.generation == generation);
+    CHECK(python.state == PILLION_PYTHON_IN_FORCE);
+    CHECK(python.version == 0x030b02f0);
+    static_cast<void>(disarm(at.peer, generation));
+  }
+}
+
 TEST_CASE("armed: records come, flush answers, counters agree, disarm ends it; and again") {
   Attached at(Environment{{"FAKE_PRODUCERS", "4"}});
   for (std::uint64_t generation = 1; generation <= 3; ++generation) {
