@@ -6,17 +6,15 @@
 #include <cstring>
 
 namespace pillion::shim {
+
+using python_object::kAscii;
+using python_object::kBytesData;
+using python_object::kLength;
+using python_object::kState;
+
 namespace {
 
 constexpr int kProbes = 64;
-// PyASCIIObject and PyBytesObject, in all versions.
-constexpr std::uint64_t kState = 32;
-constexpr std::uint32_t kKindShift = 2;
-constexpr std::uint32_t kAscii = 1u << 6;
-constexpr std::uint64_t kLength = 16;
-constexpr std::uint64_t kHash = 24;  // of a str, -1 until it was wanted
-constexpr std::uint64_t kBytesData = 32;
-
 struct CodeTexts {
   PythonText name;
   PythonText file;
@@ -36,36 +34,6 @@ PILLION_RAW std::uint32_t first_line_of(const CodeLook& look, std::uint64_t code
   return load<std::uint32_t>(code + look.interpreter.offsets->code_first_line);
 }
 
-// Some of these bytes, so that it costs the same for any number: all of up to 64. Objects end with a 0 and
-// are padded to 8.
-PILLION_RAW std::uint64_t sample(std::uint64_t data, std::uint64_t bytes) {
-  if (bytes <= 8) return load<std::uint64_t>(data) ^ bytes << 56;
-  std::uint64_t sum = bytes + load<std::uint64_t>(data + bytes - 8);
-  std::uint64_t factor = 0x9e37'79b9'7f4a'7c15u;
-  const std::uint64_t step = bytes <= 64 ? 8 : bytes / 5;
-  for (std::uint64_t at = 0; at + 8 <= bytes; at += step, factor += 0x3c6e'f372'fe94'f82au)
-    sum += load<std::uint64_t>(data + at) * factor;
-  return sum;
-}
-
-PILLION_RAW std::uint64_t sample_str(const PythonOffsets& table, std::uint64_t object) {
-  const auto state = load<std::uint32_t>(object + kState);
-  const std::uint64_t data = object + ((state & kAscii) != 0 ? table.text_ascii : table.text_other);
-  return sample(data, load<std::uint64_t>(object + kLength) * (state >> kKindShift & 7));
-}
-
-// Only for an object whose pointers are those of one that was met here: they were looked at then. Names are
-// interned, so that their hash is there; paths are not.
-PILLION_RAW std::uint64_t deep_check_of(const PythonOffsets& table, std::uint64_t code) {
-  const auto name = load<std::uint64_t>(code + table.code_name);
-  const auto file = load<std::uint64_t>(code + table.code_filename);
-  const auto lines = load<std::uint64_t>(code + table.code_lines);
-  return load<std::uint64_t>(name + kHash) * 0x9e37'79b9'7f4a'7c15u +
-         load<std::uint64_t>(name + kLength) * 0xbf58'476d'1ce4'e5b9u +
-         sample_str(table, file) * 0x94d0'49bb'1331'11ebu +
-         sample(lines + kBytesData, load<std::uint64_t>(lines + kLength));
-}
-
 [[gnu::no_sanitize("address", "thread")]] bool equal(const std::uint8_t* copy, std::uint64_t at,
                                                      std::uint64_t bytes) {
   return __builtin_memcmp(copy, reinterpret_cast<const void*>(at), bytes) == 0;
@@ -83,7 +51,7 @@ bool PythonCodes::begin() {
     text_ = static_cast<std::uint8_t*>(memory);
   }
   for (Set& set : sets_) {
-    for (auto& word : set.word) word.store(0, std::memory_order_relaxed);
+    for (auto& cell : set.cell) cell.store(0, std::memory_order_relaxed);
   }
   for (Slot& slot : slots_) slot.state.store(kEmpty, std::memory_order_relaxed);
   text_used_.store(0, std::memory_order_relaxed);
@@ -95,21 +63,18 @@ void PythonCodes::end() {
   if (text_ != nullptr) ::madvise(text_, kTextBytes, MADV_DONTNEED);
 }
 
-PILLION_RAW bool PythonCodes::same_contents(const PythonOffsets& table, const Place& place,
-                                            std::uint64_t code, bool thorough) const {
-  const std::uint64_t deep = place.word[2 * Set::kWays].load(std::memory_order_acquire);
-  if (place.word->load(std::memory_order_relaxed) != place.seen) return false;
-  if (deep != deep_check_of(table, code)) return false;
-  return !thorough ||
-         same_lines(slots_[(place.seen & kIdMask) - 1], load<std::uint64_t>(code + table.code_lines));
-}
-
-PILLION_RAW bool PythonCodes::same_lines(const Slot& slot, std::uint64_t lines) const {
+// All of the line table, and of a path that lies in memory as it was sent.
+PILLION_RAW bool PythonCodes::same_texts(const PythonOffsets& table, const Slot& slot,
+                                         std::uint64_t code) const {
   pillion_python_code record;
   std::memcpy(&record, text_ + slot.offset, sizeof record);
+  const std::uint8_t* file = text_ + slot.offset + sizeof record + record.qualname_bytes;
+  const auto lines = load<std::uint64_t>(code + table.code_lines);
+  const auto path = load<std::uint64_t>(code + table.code_filename);
+  const bool ascii = (load<std::uint32_t>(path + kState) & kAscii) != 0;
   return load<std::uint64_t>(lines + kLength) == record.line_table_bytes &&
-         equal(text_ + slot.offset + sizeof record + record.qualname_bytes + record.filename_bytes,
-               lines + kBytesData, record.line_table_bytes);
+         (!ascii || equal(file, path + table.text_ascii, record.filename_bytes)) &&
+         equal(file + record.filename_bytes, lines + kBytesData, record.line_table_bytes);
 }
 
 // First sight of this object, or of what is at its address now.
@@ -190,17 +155,17 @@ void PythonCodes::remember(std::uint64_t code, const Checks& checks, std::uint64
   // Where it is, else a free place, else the first one that find() looks at.
   std::size_t way = first_way(code);
   for (std::size_t tried = 0, at = way; tried < Set::kWays; ++tried, at = (at + 1) % Set::kWays) {
-    const std::uint64_t seen = set.word[at].load(std::memory_order_relaxed);
+    const std::uint64_t seen = set.cell[at].load(std::memory_order_relaxed);
     if (seen != 0 && (seen ^ word_of(code, 0)) > kIdMask) continue;
     way = at;
     break;
   }
   // Taken away by one thread at a time; who comes second leaves it to the first.
-  std::uint64_t seen = set.word[way].load(std::memory_order_relaxed);
-  if (seen == kBusy || !set.word[way].compare_exchange_strong(seen, kBusy, std::memory_order_acq_rel)) return;
-  set.check[way].store(checks.check, std::memory_order_release);
-  set.deep[way].store(checks.deep, std::memory_order_release);
-  set.word[way].store(word_of(code, id), std::memory_order_release);
+  std::uint64_t seen = set.cell[way].load(std::memory_order_relaxed);
+  if (seen == kBusy || !set.cell[way].compare_exchange_strong(seen, kBusy, std::memory_order_acq_rel)) return;
+  set.cell[Set::kWays + way].store(checks.check, std::memory_order_release);
+  set.cell[2 * Set::kWays + way].store(checks.deep, std::memory_order_release);
+  set.cell[way].store(word_of(code, id), std::memory_order_release);
 }
 
 // Two threads may send one record twice: harmless, and cheaper than a lock.

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "capture_session.h"
+#include "python_contents.h"
 #include "python_text.h"
 
 namespace pillion::shim {
@@ -25,9 +26,8 @@ struct CodeLook {
 // What is the same code: addresses are reused as soon as a code object dies (22 to 74 % of the time). From
 // 3.12 on (address, co_version, first line) is never the same for two. Before, and where the version has run
 // out, the pointers that the object holds are compared, and of what they lead to: the name's hash and length,
-// path and line table (up to 64 bytes all of it, longer ones at both ends and in between; the line tables of
-// the innermost frames always as a whole). Codes with the same contents share a number, which cannot be told
-// from outside.
+// path and line table (up to 40 bytes all of it, of longer ones five words; those of the innermost frames
+// always as a whole). Codes with the same contents share a number, which cannot be told from outside.
 class PythonCodes {
  public:
   static constexpr std::size_t kCodes = 8192;
@@ -51,8 +51,8 @@ class PythonCodes {
     Set& set = set_of(code);
     std::size_t way = first_way(code);
     for (std::size_t tried = 0; tried < Set::kWays; ++tried, way = (way + 1) % Set::kWays) {
-      const std::uint64_t seen = set.word[way].load(std::memory_order_acquire);
-      if ((seen ^ word_of(code, 0)) <= kIdMask) return {&set.word[way], seen};
+      const std::uint64_t seen = set.cell[way].load(std::memory_order_acquire);
+      if ((seen ^ word_of(code, 0)) <= kIdMask) return {&set.cell[way], seen};
     }
     return {nullptr, 0};
   }
@@ -97,9 +97,9 @@ class PythonCodes {
   // what belongs together. One cache line, and another one where versions do not tell.
   struct alignas(64) Set {
     static constexpr std::size_t kWays = 4;
-    std::atomic<std::uint64_t> word[kWays];  // (address / 8) << 16 | number; 0: free
-    std::atomic<std::uint64_t> check[kWays];
-    std::atomic<std::uint64_t> deep[kWays];
+    // Words ((address / 8) << 16 | number; 0: free), then the checks of each, then what is behind its
+    // pointers.
+    std::atomic<std::uint64_t> cell[3 * kWays];
   };
   static constexpr std::size_t kSets = 1024;
   static constexpr std::uint64_t kIdMask = 0xffff;
@@ -130,11 +130,16 @@ class PythonCodes {
         0, false};
   }
 
-  [[nodiscard]] bool same_contents(const PythonOffsets& table, const Place& place, std::uint64_t code,
-                                   bool thorough) const;
+  [[nodiscard, gnu::always_inline]] bool same_contents(const PythonOffsets& table, const Place& place,
+                                                       std::uint64_t code, bool thorough) const {
+    const std::uint64_t deep = place.word[2 * Set::kWays].load(std::memory_order_acquire);
+    if (place.word->load(std::memory_order_relaxed) != place.seen) return false;
+    if (deep != deep_check_of(table, code)) return false;
+    return !thorough || same_texts(table, slots_[(place.seen & kIdMask) - 1], code);
+  }
   [[nodiscard]] std::uint32_t meet(const CodeLook& look, std::uint64_t code, Checks checks);
   [[nodiscard]] bool fill(Slot& slot, const CodeLook& look, std::uint64_t code, std::uint64_t hash);
-  [[nodiscard]] bool same_lines(const Slot& slot, std::uint64_t lines) const;
+  [[nodiscard]] bool same_texts(const PythonOffsets& table, const Slot& slot, std::uint64_t code) const;
   void remember(std::uint64_t code, const Checks& checks, std::uint64_t id);
   void send(Slot& slot, CaptureSession& session, std::uint32_t number, std::uint32_t tid);
 
