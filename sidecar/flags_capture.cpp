@@ -16,10 +16,17 @@ Result<void> set_finalize(Options& options, const std::string& text) {
   return {};
 }
 
+Result<void> set_python(Options& options, const std::string& text) {
+  if (text != "on" && text != "off") return fail("read", "'" + text + "'", "not on or off");
+  options.python = text == "on";
+  return {};
+}
+
 constexpr Flag kFlags[] = {
     {"kinds", "KIND,...", "all",
-     "what is recorded: all, or some of kernel, memcpy, memset, overhead, stacks, modules", kProfiling,
-     kAttachesNothing, [](Options& o, const std::string& text) { return store(parse_kinds(text), o.kinds); }},
+     "what is recorded: all, or some of kernel, memcpy, memset, overhead, stacks, modules, python",
+     kProfiling, kAttachesNothing,
+     [](Options& o, const std::string& text) { return store(parse_kinds(text), o.kinds); }},
     {"lease", "DURATION", "5s", "a shim that hears nothing of pillion for so long lets go by itself",
      kProfiling, kAttachesNothing,
      [](Options& o, const std::string& text) {
@@ -45,6 +52,8 @@ constexpr Flag kFlags[] = {
      [](Options& o, const std::string& text) {
        return store(parse_whole_within(text, 1024, 1'048'576), o.stack_bytes);
      }},
+    {"python", "on|off", "on", "the Python frames of launching threads (CPython 3.9 to 3.14)", kProfiling,
+     kAttachesNothing, set_python},
     {"events-rings", "N", "16", "rings for launches and executions", kProfiling, kAttachesNothing,
      [](Options& o, const std::string& text) {
        return store(parse_whole_within(text, 1, 64), o.events_rings);

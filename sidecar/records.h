@@ -90,6 +90,26 @@ struct RawDevice {
   std::string name;
 };
 
+// A Python code object. The shim may send the same one again, under the same id or another.
+struct RawPythonCode {
+  std::uint32_t id = 0;
+  std::uint16_t version = 0;     // 0x030b: 3.11; decides how the line table is encoded
+  std::uint32_t first_line = 0;  // co_firstlineno
+  bool name_cut = false;         // a name was longer than the shim sends
+  bool name_lost = false;        // a name could not be read, and is empty
+  bool lines_cut = false;        // there is no line table: only the first line is known
+  std::string qualname;          // foreign bytes, as all text here
+  std::string filename;
+  std::vector<std::byte> line_table;
+};
+
+// As struct pillion_python_frame.
+struct RawPythonFrame {
+  std::uint32_t code = 0;   // id of a RawPythonCode of the same target, which may come later; 0: none
+  std::int32_t offset = 0;  // bytes into the bytecode; negative: not begun
+  std::uint64_t entry = 0;  // see the wire
+};
+
 // Registers in the order of enum pillion_snapshot_register.
 struct RawSnapshot {
   std::uint32_t correlation = 0;
@@ -103,6 +123,9 @@ struct RawSnapshot {
   std::array<std::uint64_t, 8> registers{};
   std::uint64_t stack_start = 0;
   std::vector<std::byte> stack;
+  std::vector<RawPythonFrame> python;  // leaf first
+  bool python_cut = false;             // deeper than the shim sends
+  bool python_partial = false;         // the shim could not follow them to the end
 };
 
 // Receives what a drain found, in ring order (across rings there is none). Called on the draining thread.
@@ -116,6 +139,7 @@ class RecordSink {
   virtual void on_name(RawName name) = 0;
   virtual void on_thread(RawThread thread) = 0;
   virtual void on_device(RawDevice device) = 0;
+  virtual void on_python_code(RawPythonCode code) = 0;
   virtual void on_snapshot(RawSnapshot snapshot) = 0;
 };
 
@@ -131,14 +155,30 @@ enum class StackEnding : std::uint8_t {
   faulted
 };
 
-// One mapped file of one target, as the unwinder saw it. `file` numbers ELF files within the sidecar, from 1;
-// 0: not a file (anonymous or JIT code).
+enum class FrameKind : std::uint8_t {
+  native,
+  python,
+  // Marks, which stand for no frame. What is on their root side, to the next native frame:
+  python_unplaced,  // Python frames whose place among the native ones is not known
+  python_cut        // Python frames that the snapshot does not have
+};
+
+// One frame. `file` numbers ELF files within the sidecar, from 1; 0: not a file (anonymous or JIT code). Of a
+// Python frame `file` is the target's number of the code object and `address` the offset of the instruction
+// in it.
 struct UnwoundFrame {
   std::uint32_t file = 0;
   std::uint64_t address =
       0;                  // in the file's own address space (ELF virtual address); absolute when file is 0
   bool is_return = true;  // a return address: look up address - 1
+  FrameKind kind = FrameKind::native;
   bool operator==(const UnwoundFrame&) const = default;
+
+  [[nodiscard]] static UnwoundFrame python(std::uint32_t code, std::int32_t offset) {
+    return {code, static_cast<std::uint64_t>(std::int64_t{offset}), false, FrameKind::python};
+  }
+  [[nodiscard]] static UnwoundFrame mark(FrameKind kind) { return {0, 0, false, kind}; }
+  [[nodiscard]] std::int32_t python_offset() const { return static_cast<std::int32_t>(address); }
 };
 
 struct UnwoundStack {

@@ -18,6 +18,7 @@ constexpr KindName kKinds[] = {
     {PILLION_KIND_KERNEL, "kernel"}, {kCopies, "memcpy"},
     {PILLION_KIND_MEMSET, "memset"}, {PILLION_KIND_OVERHEAD, "overhead"},
     {PILLION_KIND_STACKS, "stacks"}, {PILLION_KIND_MODULES, "modules"},
+    {PILLION_KIND_PYTHON, "python"},
 };
 constexpr std::uint32_t kExecutions = PILLION_KIND_KERNEL | kCopies | PILLION_KIND_MEMSET;
 
@@ -128,7 +129,10 @@ std::vector<std::pair<const char*, std::string>> settings_text(const CaptureSett
 
 std::string settings_difference(const CaptureSettings& in_force, const CaptureSettings& asked) {
   std::string text;
-  const auto is = settings_text(in_force);
+  CaptureSettings with_wish = in_force;
+  with_wish.kinds =
+      (in_force.kinds & ~std::uint32_t{PILLION_KIND_PYTHON}) | (asked.kinds & PILLION_KIND_PYTHON);
+  const auto is = settings_text(with_wish);
   const auto was_asked = settings_text(asked);
   for (std::size_t at = 0; at < is.size(); ++at) {
     if (is[at].second == was_asked[at].second) continue;

@@ -55,7 +55,8 @@ struct SettingsWish {
 // Name and value of each, the name as that of the flag: {"sample-budget", "1"}.
 [[nodiscard]] std::vector<std::pair<const char*, std::string>> settings_text(const CaptureSettings& settings);
 
-// "stack-bytes is 4096, not 1024; ..."; empty when both are the same.
+// "stack-bytes is 4096, not 1024; ..."; empty when both are the same. Python frames are left out: most
+// programs have no Python, and a shim says for itself, when it has looked, whether they are in force.
 [[nodiscard]] std::string settings_difference(const CaptureSettings& in_force, const CaptureSettings& asked);
 
 }  // namespace pillion

@@ -7,8 +7,9 @@ namespace {
 std::uint64_t hash_of(const UnwoundStack& stack) {
   std::uint64_t hash = mix64(static_cast<std::uint64_t>(stack.ending) + 1);
   for (const UnwoundFrame& frame : stack.frames) {
-    hash = mix64(hash ^ frame.address) +
-           ((static_cast<std::uint64_t>(frame.file) << 1) | (frame.is_return ? 1 : 0));
+    hash = mix64(hash ^ frame.address) + ((static_cast<std::uint64_t>(frame.file) << 8) |
+                                          (static_cast<std::uint64_t>(frame.kind) << 1) |
+                                          (frame.is_return ? 1 : 0));
   }
   return mix64(hash);
 }
@@ -18,8 +19,7 @@ std::uint64_t hash_of(const UnwoundStack& stack) {
 bool StackTable::equal(const Entry& entry, const UnwoundStack& stack) const {
   if (entry.frames != stack.frames.size() || entry.ending != stack.ending) return false;
   for (std::size_t i = 0; i < stack.frames.size(); ++i) {
-    const UnwoundFrame& frame = stack.frames[i];
-    if (frames_[entry.first + i] != Frame{frame.address, frame.file, frame.is_return ? 1u : 0u}) return false;
+    if (frames_[entry.first + i] != packed(stack.frames[i])) return false;
   }
   return true;
 }
@@ -39,9 +39,7 @@ StackId StackTable::intern(const UnwoundStack& stack) {
     return 0;
   }
   entries_.push_back({frames_.size(), static_cast<std::uint32_t>(stack.frames.size()), stack.ending, first});
-  for (const UnwoundFrame& frame : stack.frames) {
-    frames_.push_back({frame.address, frame.file, frame.is_return ? 1u : 0u});
-  }
+  for (const UnwoundFrame& frame : stack.frames) frames_.push_back(packed(frame));
   const auto id = static_cast<StackId>(entries_.size());
   *by_hash_.insert(hash).first = id;
   return id;
@@ -55,7 +53,7 @@ UnwoundStack StackTable::stack(StackId id) const {
   stack.frames.reserve(entry.frames);
   for (std::size_t i = 0; i < entry.frames; ++i) {
     const Frame& frame = frames_[entry.first + i];
-    stack.frames.push_back({frame.file, frame.address, frame.is_return != 0});
+    stack.frames.push_back({frame.file, frame.address, frame.is_return != 0, frame.kind});
   }
   return stack;
 }

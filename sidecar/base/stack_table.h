@@ -42,9 +42,13 @@ class StackTable {
   struct Frame {  // UnwoundFrame without its padding
     std::uint64_t address;
     std::uint32_t file;
-    std::uint32_t is_return;
+    std::uint16_t is_return;
+    FrameKind kind;
     bool operator==(const Frame&) const = default;
   };
+  [[nodiscard]] static Frame packed(const UnwoundFrame& frame) {
+    return {frame.address, frame.file, static_cast<std::uint16_t>(frame.is_return ? 1 : 0), frame.kind};
+  }
   struct Entry {
     std::size_t first = 0;
     std::uint32_t frames = 0;

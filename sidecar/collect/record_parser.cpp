@@ -140,12 +140,73 @@ Verdict deliver_device(std::span<const std::byte> record, RecordSink& sink) {
   return Verdict::delivered;
 }
 
+// The three texts stand one behind the other; 64-bit sums of 32-bit lengths cannot wrap.
+Verdict deliver_python_code(std::span<const std::byte> record, RecordSink& sink, ParseCounts& counts) {
+  const auto wire = read_as<pillion_python_code>(record);
+  if (!wire) return Verdict::malformed;
+  auto rest = record.subspan(sizeof(pillion_python_code));
+  if (std::uint64_t{wire->qualname_bytes} + wire->filename_bytes + wire->line_table_bytes > rest.size())
+    return Verdict::malformed;
+  const auto take = [&rest](std::uint32_t bytes) {
+    const auto taken = rest.first(bytes);
+    rest = rest.subspan(bytes);
+    return taken;
+  };
+  RawPythonCode code;
+  const auto take_text = [&](std::uint32_t bytes) {
+    const auto text = take(bytes);
+    if (bytes > kNameBytesMax) {
+      ++counts.cut_names;
+      code.name_cut = true;
+    }
+    return std::string(reinterpret_cast<const char*>(text.data()), std::min(bytes, kNameBytesMax));
+  };
+  code.id = wire->id;
+  code.version = wire->version;
+  code.first_line = wire->first_line;
+  code.name_cut = (wire->flags & PILLION_PYTHON_CODE_NAME_CUT) != 0;
+  code.name_lost = (wire->flags & PILLION_PYTHON_CODE_NAME_LOST) != 0;
+  code.lines_cut = (wire->flags & PILLION_PYTHON_CODE_LINES_CUT) != 0;
+  code.qualname = take_text(wire->qualname_bytes);
+  code.filename = take_text(wire->filename_bytes);
+  if (wire->line_table_bytes > kLineTableBytesMax) {  // half a table would give wrong lines
+    ++counts.cut_python;
+    code.lines_cut = true;
+  } else {
+    const auto table = take(wire->line_table_bytes);
+    code.line_table.assign(table.begin(), table.end());
+  }
+  sink.on_python_code(std::move(code));
+  return Verdict::delivered;
+}
+
+// What follows the stack, padded to 8. False: it does not fit into the record.
+bool read_python_frames(std::span<const std::byte> record, const pillion_snapshot& wire,
+                        RawSnapshot& snapshot, ParseCounts& counts) {
+  if ((wire.flags & PILLION_SNAPSHOT_PYTHON) == 0) return true;
+  const std::uint64_t from = sizeof(pillion_snapshot) + (std::uint64_t{wire.stack_bytes} + 7) / 8 * 8;
+  const std::uint64_t bytes = std::uint64_t{wire.python_frames} * sizeof(pillion_python_frame);
+  if (from > record.size() || bytes > record.size() - from) return false;
+  const std::uint32_t count = std::min(wire.python_frames, PILLION_PYTHON_FRAMES_MAX);
+  if (count < wire.python_frames) ++counts.cut_python;
+  snapshot.python_cut = (wire.flags & PILLION_SNAPSHOT_PYTHON_CUT) != 0 || count < wire.python_frames;
+  snapshot.python_partial = (wire.flags & PILLION_SNAPSHOT_PYTHON_PARTIAL) != 0;
+  snapshot.python.reserve(count);
+  auto rest = record.subspan(from);
+  for (std::uint32_t i = 0; i < count; ++i, rest = rest.subspan(sizeof(pillion_python_frame))) {
+    const auto frame = read_as<pillion_python_frame>(rest);
+    snapshot.python.push_back({frame->code, frame->offset, frame->entry});
+  }
+  return true;
+}
+
 Verdict deliver_snapshot(std::span<const std::byte> record, RecordSink& sink, ParseCounts& counts) {
   const auto wire = read_as<pillion_snapshot>(record);
   if (!wire || wire->stack_bytes > record.size() - sizeof(pillion_snapshot)) return Verdict::malformed;
   const std::uint32_t bytes = std::min(wire->stack_bytes, kStackBytesMax);
   if (bytes < wire->stack_bytes) ++counts.cut_snapshots;
   RawSnapshot snapshot;
+  if (!read_python_frames(record, *wire, snapshot, counts)) return Verdict::malformed;
   snapshot.correlation = wire->correlation;
   snapshot.tid = wire->tid;
   snapshot.time_ns = wire->time_ns;
@@ -184,7 +245,7 @@ Verdict deliver(std::uint16_t type, std::span<const std::byte> record, RecordSin
     case PILLION_RECORD_DEVICE:
       return deliver_device(record, sink);
     case PILLION_RECORD_PYTHON_CODE:
-      return Verdict::delivered;  // known, not used yet
+      return deliver_python_code(record, sink, counts);
     case PILLION_RECORD_SNAPSHOT:
       return deliver_snapshot(record, sink, counts);
     default:

@@ -16,6 +16,7 @@ struct ParseCounts {
   std::uint64_t malformed_bytes = 0;  // from there to the end of the batch
   std::uint64_t cut_snapshots = 0;    // over kStackBytesMax: cut, marked truncated
   std::uint64_t cut_names = 0;        // over kNameBytesMax
+  std::uint64_t cut_python = 0;       // line tables or frames over their limits: left out or cut
 };
 
 // What one ring's record numbers say. Bound to be wrong only where more than 65,534 records were lost at
@@ -35,6 +36,7 @@ struct SequenceCheck {
 
 inline constexpr std::uint32_t kStackBytesMax = 1u << 20;
 inline constexpr std::uint32_t kNameBytesMax = 1u << 16;
+inline constexpr std::uint32_t kLineTableBytesMax = 1u << 18;
 
 // Delivers the records of `batch`, whose bytes are private by now and otherwise believed of nothing. The
 // first record whose size is impossible ends it: where the next one begins is not known then; how many there

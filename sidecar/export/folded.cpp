@@ -15,6 +15,16 @@ void append_frame(std::string& line, const std::string& name) {
   std::replace(line.begin() + static_cast<std::ptrdiff_t>(from), line.end(), ';', ':');
 }
 
+// "Model.forward (model.py:12)": a qualified name alone does not say which file's <module> it is, nor tell
+// two lines of one loop apart.
+std::string python_name(const profile::Profile& profile, const profile::Line& at) {
+  const profile::Function& function = profile.functions[at.function - 1];
+  const std::string& file = profile.text(function.file);
+  std::string place = file.substr(file.rfind('/') + 1);
+  if (at.line != 0) place += ":" + std::to_string(at.line);
+  return profile.text(function.name) + (place.empty() ? "" : " (" + place + ")");
+}
+
 std::string process_of(const profile::Profile& profile, const profile::Sample& sample) {
   std::string comm = "process";
   std::string pid;
@@ -36,9 +46,10 @@ std::string to_folded(const profile::Profile& profile, profile::ValueIndex value
     std::string line;
     if (profile.processes.size() > 1) append_frame(line, process_of(profile, sample));
     for (auto id = sample.locations.rbegin(); id != sample.locations.rend(); ++id) {
-      const auto& inlined = profile.locations[*id - 1].lines;
-      for (auto at = inlined.rbegin(); at != inlined.rend(); ++at) {
-        append_frame(line, profile.text(profile.functions[at->function - 1].name));
+      const profile::Location& location = profile.locations[*id - 1];
+      for (auto at = location.lines.rbegin(); at != location.lines.rend(); ++at) {
+        append_frame(line, location.python ? python_name(profile, *at)
+                                           : profile.text(profile.functions[at->function - 1].name));
       }
     }
     lines.emplace_back(std::move(line), sample.values[value]);

@@ -110,6 +110,7 @@ Json frames(const profile::Profile& profile) {
       lines.push_back(std::move(one));
     }
     Json one = {{"lines", std::move(lines)}};
+    if (location.python) one["python"] = true;
     if (location.mapping != 0) one["mapping"] = location.mapping - 1;
     if (location.address != 0) one["address"] = location.address;
     out.push_back(std::move(one));

@@ -160,8 +160,8 @@ void Attachments::on_armed(session::Session& session, const session::Armed& arme
     in_force.stack_bytes_max = armed.settings.stack_bytes_max;
   }
   attachment->in_force = in_force;
-  ArmedTarget target{session.target(),     pid_of(*attachment),      hello.comm, hello.exe, armed, in_force,
-                     attachment->settings, session.memory()->rings()};
+  ArmedTarget target{session.target(),     pid_of(*attachment),       hello.comm, hello.exe, armed, in_force,
+                     attachment->settings, session.memory()->rings(), {}};
   session.drop_memory();  // the drain thread holds it from here on
   // The window's waiter must see the target on the drain thread before it opens its window there.
   if (!drain_.loop().post([this, target = std::move(target)]() mutable {
@@ -225,6 +225,14 @@ void Attachments::on_disarmed(session::Session& session, const session::Disarmed
   }
   arm_if_wanted(*attachment);
   bell_.ring();
+}
+
+// It follows ARMED, and may change while armed: the drain thread keeps what held for a window.
+void Attachments::on_python(session::Session& session, const session::Python& python) {
+  if (python.generation == 0) return;
+  (void)drain_.loop().post(
+      [this, target = session.target(), generation = python.generation,
+       text = session::python_summary(python)] { drain_.note_python(target, generation, text); });
 }
 
 void Attachments::on_maps(session::Session& session, session::MapsText maps) {

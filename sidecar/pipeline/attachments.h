@@ -44,6 +44,7 @@ struct AttachmentView {
   std::uint32_t cupti_version = 0;
   std::uint32_t driver_version = 0;
   std::optional<CaptureSettings> in_force;  // while armed
+  std::optional<session::Python> python;    // once the shim has said
   std::string last_refusal;
   std::string last_disarm;  // why and what stayed behind
 };
@@ -146,6 +147,7 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
   void on_refused(session::Session& session, const session::Refused& refused) override;
   void on_disarmed(session::Session& session, const session::Disarmed& disarmed) override;
   void on_maps(session::Session& session, session::MapsText maps) override;
+  void on_python(session::Session& session, const session::Python& python) override;
   void on_gone(session::Session& session, const session::Gone& gone) override;
 
   void look_after_sessions();

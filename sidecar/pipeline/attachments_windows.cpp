@@ -158,6 +158,7 @@ AttachReport Attachments::report() const {
     view.cupti_version = hello.cupti_version;
     view.driver_version = hello.driver_version;
     view.in_force = attachment.in_force;
+    view.python = attachment.session->python();
     if (attachment.refused) {
       view.last_refusal = session::refusal_name(attachment.refused->reason) + ": " + attachment.refused->text;
     }

@@ -91,6 +91,7 @@ Result<std::string> BuildThread::render(BuildRequest request) {
 
 Result<std::string> BuildThread::build(BuildRequest request) {
   CodeNames names(code_, files_, symbolizer_);
+  for (const auto& part : request.parts) names.add(part.target, part.codes);
   const auto profile = profile::build(input_of(request, pod_), names);
   switch (request.format) {
     case http::ProfileFormat::pprof:

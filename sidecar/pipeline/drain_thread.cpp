@@ -122,6 +122,12 @@ void DrainThread::on_unwound(const UnwoundSnapshot& unwound) {
   }
 }
 
+void DrainThread::note_python(TargetId target, std::uint64_t generation, const std::string& summary) {
+  for (const auto& held : targets_) {
+    if (held->target() == target && held->generation() == generation) held->note_python(summary);
+  }
+}
+
 bool DrainThread::in_scope(const DrainedTarget& target, const WindowScope& scope) const {
   return !target.ended() && (!scope.pid || *scope.pid == target.pid());
 }
@@ -202,6 +208,7 @@ void DrainThread::add_to(DrainTotals& totals, DrainedTarget& target, const JoinC
   totals.gpu_ns += target.gpu_ns();
   totals.snapshots_dropped += target.snapshots_dropped();
   totals.counters_implausible += target.counters_implausible();
+  add_words(totals.python, target.python_totals());
 }
 
 DrainTotals DrainThread::totals() {
@@ -234,6 +241,8 @@ profile::AnomalyCounts anomaly_counts(const DrainTotals& totals) {
   counts.modules_evicted = totals.modules_evicted;
   counts.clock_steps = totals.clock_steps;
   counts.windows_unsettled = totals.windows_unsettled;
+  counts.python_runs_unplaced = totals.python.runs_unplaced;
+  counts.python_codes_refused = totals.python.codes_refused;
   return counts;
 }
 

@@ -41,6 +41,7 @@ struct DrainTotals {
   std::uint64_t windows_unsettled = 0;
   std::uint64_t clock_steps = 0;
   std::uint64_t modules_evicted = 0;
+  PythonTotals python;
 };
 
 [[nodiscard]] profile::AnomalyCounts anomaly_counts(const DrainTotals& totals);
@@ -67,6 +68,7 @@ class DrainThread {
   // The connection has ended: no arming of this target comes any more.
   void leave(TargetId target);
   void on_unwound(const UnwoundSnapshot& unwound);
+  void note_python(TargetId target, std::uint64_t generation, const std::string& summary);
 
   // Begins the window now, and says when that was.
   [[nodiscard]] std::uint64_t open_window(WindowScope scope);

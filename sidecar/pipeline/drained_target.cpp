@@ -61,6 +61,16 @@ void DrainedTarget::on_snapshot(RawSnapshot snapshot) {
 
 void DrainedTarget::on_unwound(const UnwoundSnapshot& unwound) {
   joiner_.on_stack(unwound.correlation, unwound.context_key, unwound.stack, unwound.ending);
+  python_.frames += unwound.python.frames;
+  python_.runs += unwound.python.entries;
+  python_.runs_unplaced += unwound.python.unplaced;
+  python_.evals_left += unwound.python.evals_left;
+}
+
+PythonTotals DrainedTarget::python_totals() const {
+  PythonTotals totals = python_;
+  totals.codes_refused = codes_->refused();
+  return totals;
 }
 
 void DrainedTarget::open_window(join::WindowId id, join::WindowFilter filter, std::uint64_t t0_ns,
@@ -78,13 +88,9 @@ Result<WindowPart> DrainedTarget::close_window(join::WindowId id, std::uint64_t 
   auto data = joiner_.close_window(id, t1_ns);
   const auto begin = at_open_.extract(id);
   if (!data) return tl::make_unexpected(data.error());
-  return WindowPart{armed_.target,
-                    armed_.pid,
-                    armed_.comm,
-                    armed_.exe,
-                    std::move(*data),
-                    stacks_,
-                    quality_since(begin.empty() ? Totals{} : begin.mapped())};
+  return WindowPart{
+      armed_.target,    armed_.pid, armed_.comm, armed_.exe,
+      std::move(*data), stacks_,    codes_,      quality_since(begin.empty() ? Totals{} : begin.mapped())};
 }
 
 void DrainedTarget::abandon_window(join::WindowId id) {
@@ -102,8 +108,9 @@ void DrainedTarget::end(std::string why) {
 }
 
 DrainedTarget::Totals DrainedTarget::totals() {
-  return {collector_.shim_counters().read(), collector_.counts(), snapshots_dropped_,
-          modules_.counts().evicted, collector_.counters_implausible()};
+  return {
+      collector_.shim_counters().read(), collector_.counts(), snapshots_dropped_, modules_.counts().evicted,
+      collector_.counters_implausible(), python_totals()};
 }
 
 profile::TargetQuality DrainedTarget::quality_since(const Totals& begin) {
@@ -123,6 +130,12 @@ profile::TargetQuality DrainedTarget::quality_since(const Totals& begin) {
   quality.counters_implausible = end.counters_implausible - begin.counters_implausible;
   quality.snapshots_dropped_sidecar = end.snapshots_dropped - begin.snapshots_dropped;
   quality.modules_evicted = end.modules_evicted - begin.modules_evicted;
+  quality.python = armed_.python;
+  quality.python_frames = end.python.frames - begin.python.frames;
+  quality.python_runs = end.python.runs - begin.python.runs;
+  quality.python_runs_unplaced = end.python.runs_unplaced - begin.python.runs_unplaced;
+  quality.python_evals_left = end.python.evals_left - begin.python.evals_left;
+  quality.python_codes_refused = end.python.codes_refused - begin.python.codes_refused;
   quality.ended_early = ended_why_;
   quality.settings = armed_.settings;
   quality.settings_asked = armed_.asked;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/python_code_table.h"
 #include "base/stack_table.h"
 #include "collect/collector.h"
 #include "collect/module_store.h"
@@ -27,6 +28,16 @@ struct ArmedTarget {
   CaptureSettings settings;  // in force
   CaptureSettings asked;     // by ARM
   SharedRings rings;
+  std::string python;  // what the shim says of Python frames, for people
+};
+
+// Of the Python frames of some stacks and the code objects that name them.
+struct PythonTotals {
+  std::uint64_t frames = 0;
+  std::uint64_t runs = 0;           // of frames that one native frame stands for
+  std::uint64_t runs_unplaced = 0;  // whose native frame was not found
+  std::uint64_t evals_left = 0;     // native frames of the interpreter's loop without Python frames
+  std::uint64_t codes_refused = 0;  // code objects past the table's limits
 };
 
 // What one arming gave to one window, for build().
@@ -37,6 +48,7 @@ struct WindowPart {
   std::string exe;
   WindowData data;
   std::shared_ptr<const StackTable> stacks;
+  std::shared_ptr<const PythonCodeTable> codes;
   profile::TargetQuality quality;
 };
 
@@ -52,6 +64,7 @@ class DrainedTarget : private RecordSink {
   [[nodiscard]] std::uint64_t passes() const { return passes_; }
   [[nodiscard]] bool reading() const { return collector_.reading(); }  // in a pass
   void on_unwound(const UnwoundSnapshot& unwound);
+  void note_python(const std::string& summary) { armed_.python = summary; }
 
   // `from_arming`: the window is older than this arming, and what it has counted so far belongs to it.
   // Otherwise the caller has just drained.
@@ -76,6 +89,7 @@ class DrainedTarget : private RecordSink {
   [[nodiscard]] const collect::CollectCounts& collect_counts() const { return collector_.counts(); }
   [[nodiscard]] std::uint64_t counters_implausible() const { return collector_.counters_implausible(); }
   [[nodiscard]] std::uint64_t snapshots_dropped() const { return snapshots_dropped_; }
+  [[nodiscard]] PythonTotals python_totals() const;
   [[nodiscard]] std::uint64_t gpu_ns() const { return gpu_ns_; }
 
  private:
@@ -86,6 +100,7 @@ class DrainedTarget : private RecordSink {
     std::uint64_t snapshots_dropped = 0;
     std::uint64_t modules_evicted = 0;
     std::uint64_t counters_implausible = 0;
+    PythonTotals python;
   };
   [[nodiscard]] Totals totals();
   [[nodiscard]] profile::TargetQuality quality_since(const Totals& begin);
@@ -97,6 +112,7 @@ class DrainedTarget : private RecordSink {
   void on_name(RawName name) override { joiner_.on_name(std::move(name)); }
   void on_thread(RawThread thread) override { joiner_.on_thread(std::move(thread)); }
   void on_device(RawDevice device) override { joiner_.on_device(std::move(device)); }
+  void on_python_code(RawPythonCode code) override { codes_->add(std::move(code)); }
   void on_snapshot(RawSnapshot snapshot) override;
 
   ArmedTarget armed_;  // its rings are the collector's
@@ -105,9 +121,11 @@ class DrainedTarget : private RecordSink {
   collect::Collector collector_;
   join::Joiner joiner_;
   std::shared_ptr<StackTable> stacks_ = std::make_shared<StackTable>();
+  std::shared_ptr<PythonCodeTable> codes_ = std::make_shared<PythonCodeTable>();
   std::map<join::WindowId, Totals> at_open_;
   std::uint64_t passes_ = 0;
   std::uint64_t snapshots_dropped_ = 0;
+  PythonTotals python_;  // but codes_refused, which the table counts
   std::uint64_t gpu_ns_ = 0;
   std::string ended_why_;
   bool ended_ = false;

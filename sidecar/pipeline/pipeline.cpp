@@ -40,6 +40,7 @@ AttachConfig attach_config(const Options& options) {
   config.hold_programs = options.mode == Mode::record_command;
   auto& settings = config.arm.settings;
   settings.kinds = options.kinds;
+  if (!options.python) settings.kinds &= ~static_cast<std::uint32_t>(PILLION_KIND_PYTHON);
   settings.sample_permyriad = options.sample_permyriad;
   settings.sample_mib_per_s = options.sample_mib_per_s;
   settings.stack_bytes_max = options.stack_bytes;

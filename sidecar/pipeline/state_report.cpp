@@ -21,6 +21,15 @@ nlohmann::json json_of(const std::optional<CaptureSettings>& settings) {
   return json;
 }
 
+// Null until the shim has said: one of wire 1.1 or older never does.
+nlohmann::json json_of(const std::optional<session::Python>& python) {
+  if (!python) return nullptr;
+  return {{"state", session::python_state_name(python->state)},
+          {"in_force", python->state == PILLION_PYTHON_IN_FORCE},
+          {"version", session::python_version_name(python->version)},
+          {"text", python->text}};
+}
+
 nlohmann::json json_of(const AttachmentView& view) {
   return {{"target", view.target},
           {"pid", view.pid},
@@ -31,6 +40,7 @@ nlohmann::json json_of(const AttachmentView& view) {
           {"cupti", {{"path", view.cupti_path}, {"version", view.cupti_version}}},
           {"driver_version", view.driver_version},
           {"settings", json_of(view.in_force)},
+          {"python", json_of(view.python)},
           {"last_refusal", view.last_refusal},
           {"last_disarm", view.last_disarm}};
 }
@@ -128,6 +138,12 @@ nlohmann::json Pipeline::status() {
             {"joined", totals.join.joined},
             {"launched_before_session", totals.join.launched_before},
             {"snapshots", totals.shim.snapshots},
+            {"python",
+             {{"snapshots", totals.shim.python_snapshots},
+              {"frames", totals.python.frames},
+              {"runs", totals.python.runs},
+              {"runs_unplaced", totals.python.runs_unplaced},
+              {"codes", totals.shim.python_codes}}},
             {"dropped", dropped(totals.shim, totals.collect)},
             {"stacks", stacks}}}};
 }

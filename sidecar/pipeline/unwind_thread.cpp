@@ -27,7 +27,8 @@ void UnwindThread::stop() {
 }
 
 bool UnwindThread::submit(UnwindJob job) {
-  const std::size_t bytes = sizeof(UnwindJob) + job.snapshot.stack.size();
+  const std::size_t bytes =
+      sizeof(UnwindJob) + job.snapshot.stack.size() + job.snapshot.python.size() * sizeof(RawPythonFrame);
   return queue_.try_push(std::move(job), bytes);
 }
 
@@ -60,8 +61,8 @@ void UnwindThread::handle(UnwindJob job) {
     }
   }
   const StackId stack = job.stacks->intern(outcome.stack);
-  deliver_(
-      {job.target, job.generation, snapshot.correlation, snapshot.context_key, stack, outcome.stack.ending});
+  deliver_({job.target, job.generation, snapshot.correlation, snapshot.context_key, stack,
+            outcome.stack.ending, outcome.python});
 }
 
 }  // namespace pillion::pipeline

@@ -32,6 +32,7 @@ struct UnwoundSnapshot {
   std::uint64_t context_key = 0;
   StackId stack = 0;
   StackEnding ending = StackEnding::rooted;
+  unwind::PythonSplice python{};
 };
 
 // The thread that turns snapshots into stacks. It may be held up by files that a shim opens for it and by

@@ -74,6 +74,15 @@ const std::vector<AnomalyKind> kKinds = {
      [](const Counts& c) { return c.join.cells_merged; }},
     {"stacks_merged", "more distinct stacks than a profile shows: merged into [other]",
      [](const Counts& c) { return c.stacks_merged; }},
+    {"python_unplaced",
+     "Python frames whose place among the native ones was not found: they stand behind a frame that says so",
+     [](const Counts& c) { return c.python_runs_unplaced; }},
+    {"python_partial", "the chain of Python frames could not be followed to its end: a frame says so",
+     [](const Counts& c) { return std::uint64_t{c.shim.python_partial}; }},
+    {"python_codes_missing", "Python code objects found no room or never came: their frames have no name",
+     [](const Counts& c) {
+       return std::uint64_t{c.shim.python_codes_refused} + c.python_codes_refused + c.python_unnamed;
+     }},
     // Modules: lines within kernels.
     {"modules_dropped", "GPU modules found no room on their way: their kernels have no source lines",
      [](const Counts& c) { return std::uint64_t{c.shim.modules_dropped}; }},

@@ -26,6 +26,9 @@ struct AnomalyCounts {
   std::uint64_t clock_steps = 0;
   std::uint64_t windows_unsettled = 0;
   std::uint64_t stacks_merged = 0;
+  std::uint64_t python_runs_unplaced = 0;
+  std::uint64_t python_codes_refused = 0;  // by the sidecar
+  std::uint64_t python_unnamed = 0;        // frames of a profile whose code object never came
 };
 
 // One kind of anomaly: its name in JSON, comments and metrics, and what it means, in plain words. There are

@@ -296,7 +296,7 @@ Profile Builder::run() {
     return a.values[kGpuTimeNs] > b.values[kGpuTimeNs];
   });
   rank_kernels();
-  describe_quality(input_, groups_.size(), merged, profile_);
+  describe_quality(input_, {groups_.size(), merged, stacks_.python_unnamed()}, profile_);
   return std::move(profile_);
 }
 

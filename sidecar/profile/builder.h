@@ -33,6 +33,12 @@ struct TargetQuality {
   std::uint64_t modules_evicted = 0;
   CaptureSettings settings;        // in force, as the shim said
   CaptureSettings settings_asked;  // by this sidecar
+  std::string python;  // what the shim says of Python frames: version, and why they are not in force
+  std::uint64_t python_frames = 0;
+  std::uint64_t python_runs = 0;           // of frames that one native frame stands for
+  std::uint64_t python_runs_unplaced = 0;  // whose native frame was not found
+  std::uint64_t python_evals_left = 0;     // native frames of the interpreter's loop without Python frames
+  std::uint64_t python_codes_refused = 0;  // by the sidecar
   std::string ended_early;  // "workload exited", "lease expired"; empty: the target saw the window's end
 };
 

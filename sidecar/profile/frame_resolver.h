@@ -34,7 +34,8 @@ class FrameResolver {
   virtual ~FrameResolver() = default;
 
   // The functions at a frame: the innermost inlined one first, the one that has machine code last. Empty:
-  // unknown.
+  // unknown. Of a Python frame the one function, empty when its code object never came; never asked for
+  // marks.
   virtual std::vector<SourceFrame> resolve(TargetId target, const UnwoundFrame& frame) = 0;
 
   // The ELF file behind UnwoundFrame::file (never asked for 0).

@@ -58,6 +58,7 @@ struct Location {
   std::uint32_t mapping = 0;  // id, 0: pseudo frames and code without a file
   std::uint64_t address = 0;
   std::vector<Line> lines;  // innermost inlined function first
+  bool python = false;      // a Python frame: one line, no mapping, no address
 };
 
 // Text when unit is 0, else a number.

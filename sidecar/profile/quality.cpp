@@ -133,6 +133,23 @@ void shim_counters(Writer& out) {
   out.count("modules_evicted", &TargetQuality::modules_evicted);
 }
 
+void python_counters(Writer& out, const BuildInput& input, std::uint64_t unnamed) {
+  using C = pillion_counters;
+  using T = TargetQuality;
+  out.text("python", each(input, [](const TargetInput& t) { return t.quality.python; }));
+  out.count("python_snapshots", &C::python_snapshots);
+  out.count("python_snapshots_partial", &C::python_partial);
+  out.count("python_frames", &T::python_frames);
+  out.count("python_runs", &T::python_runs);
+  out.count("python_runs_unplaced", &T::python_runs_unplaced);
+  out.count("python_native_left", &T::python_evals_left);
+  out.count("python_codes", &C::python_codes);
+  out.value("python_codes_refused",
+            sum(input, &C::python_codes_refused) + sum(input, &T::python_codes_refused));
+  out.value("python_frames_unnamed", unnamed);
+  out.count("python_walk_ns", &C::python_ns);
+}
+
 // ns per launch over the timed handlers; % of the wall time of the threads that launch.
 void shim_cost(Writer& out, const BuildInput& input) {
   const std::uint64_t handler_ns = sum(input, &pillion_counters::handler_ns);
@@ -165,7 +182,7 @@ void add(Counters& sum, const Counters& more) {
   sum = std::bit_cast<Counters>(words);
 }
 
-AnomalyCounts counts_of(const BuildInput& input, std::uint64_t merged_stacks) {
+AnomalyCounts counts_of(const BuildInput& input, const StackCounts& stacks) {
   AnomalyCounts counts;
   for (const TargetInput& target : input.targets) {
     if (target.data != nullptr) add(counts.join, target.data->counters);
@@ -181,7 +198,10 @@ AnomalyCounts counts_of(const BuildInput& input, std::uint64_t merged_stacks) {
   counts.modules_evicted = sum(input, &TargetQuality::modules_evicted);
   counts.clock_steps = input.quality.clock_steps;
   counts.windows_unsettled = input.quality.windows_unsettled;
-  counts.stacks_merged = merged_stacks;
+  counts.stacks_merged = stacks.merged;
+  counts.python_runs_unplaced = sum(input, &TargetQuality::python_runs_unplaced);
+  counts.python_codes_refused = sum(input, &TargetQuality::python_codes_refused);
+  counts.python_unnamed = stacks.python_unnamed;
   return counts;
 }
 
@@ -210,8 +230,7 @@ void conditions(const BuildInput& input, Profile& profile) {
 
 }  // namespace
 
-void describe_quality(const BuildInput& input, std::uint64_t distinct_stacks, std::uint64_t merged_stacks,
-                      Profile& profile) {
+void describe_quality(const BuildInput& input, const StackCounts& stacks, Profile& profile) {
   Writer out(input, profile);
   out.value("targets", input.targets.size());
   out.value("targets_skipped", input.quality.targets_skipped);
@@ -225,9 +244,10 @@ void describe_quality(const BuildInput& input, std::uint64_t distinct_stacks, st
     std::replace(name.begin(), name.end(), '-', '_');
     out.value(std::move(name), total);
   }
-  out.value("stacks_distinct", distinct_stacks);
-  out.value("stacks_merged", merged_stacks);
+  out.value("stacks_distinct", stacks.distinct);
+  out.value("stacks_merged", stacks.merged);
   shim_counters(out);
+  python_counters(out, input, stacks.python_unnamed);
   shim_cost(out, input);
   out.value("clock_steps", input.quality.clock_steps);
   out.value("windows_unsettled", input.quality.windows_unsettled);
@@ -239,7 +259,7 @@ void describe_quality(const BuildInput& input, std::uint64_t distinct_stacks, st
            each(input, [](const auto& t) { return std::to_string(t.quality.driver_version); }));
   out.text("cupti_path", each(input, [](const auto& t) { return t.quality.cupti_path; }));
   conditions(input, profile);
-  for (Anomaly& anomaly : anomalies_of(counts_of(input, merged_stacks))) {
+  for (Anomaly& anomaly : anomalies_of(counts_of(input, stacks))) {
     profile.anomalies.push_back(std::move(anomaly));
   }
 }

@@ -6,9 +6,15 @@
 
 namespace pillion::profile {
 
-// Fills Profile::quality and appends to Profile::anomalies what the counters of `input` say. `merged_stacks`
-// and `distinct_stacks` are build()'s own.
-void describe_quality(const BuildInput& input, std::uint64_t distinct_stacks, std::uint64_t merged_stacks,
-                      Profile& profile);
+// What making the stacks found.
+struct StackCounts {
+  std::uint64_t distinct = 0;
+  std::uint64_t merged = 0;
+  std::uint64_t python_unnamed = 0;  // Python frames whose code object never came
+};
+
+// Fills Profile::quality and appends to Profile::anomalies what the counters of `input` say. `stacks` are
+// build()'s own.
+void describe_quality(const BuildInput& input, const StackCounts& stacks, Profile& profile);
 
 }  // namespace pillion::profile

@@ -78,7 +78,7 @@ std::uint32_t StackBuilder::add_location(Location location) {
 std::uint32_t StackBuilder::pseudo(std::string_view name) {
   const std::uint32_t of = function(name, {}, {});
   const auto [found, made] = pseudo_.try_emplace(of, 0);
-  if (made) found->second = add_location({0, 0, {{of, 0}}});
+  if (made) found->second = add_location({0, 0, {{of, 0}}, false});
   return found->second;
 }
 
@@ -87,7 +87,7 @@ std::uint32_t StackBuilder::kernel(TargetId target, std::string_view mangled) {
   std::uint32_t in = 0;
   if (const auto module = resolver_.kernel_module(target, mangled)) in = mapping(*module);
   const auto [found, made] = kernels_.try_emplace({of, in}, 0);
-  if (made) found->second = add_location({in, 0, {{of, 0}}});
+  if (made) found->second = add_location({in, 0, {{of, 0}}, false});
   return found->second;
 }
 
@@ -124,11 +124,35 @@ const StackBuilder::FileInfo& StackBuilder::file(TargetId target, std::uint32_t 
 }
 
 std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
-  // A file's frames are the same in every target; code without a file is each target's own.
-  const FrameKey key{at.address, at.file, at.file == 0 ? target : 0, at.is_return};
+  if (at.kind == FrameKind::python_unplaced) return pseudo("[python frames without their place]");
+  if (at.kind == FrameKind::python_cut) return pseudo("[python frames missing]");
+  // A file's frames are the same in every target; code without a file, and Python's, is each target's own.
+  const bool shared = at.kind == FrameKind::native && at.file != 0;
+  const FrameKey key{at.address, at.file, shared ? 0 : target, at.is_return, at.kind};
   if (const std::uint32_t* found = frames_.find(key)) return *found;
+  const std::uint32_t made =
+      at.kind == FrameKind::python ? python_frame(target, at) : native_frame(target, at);
+  *frames_.insert(key).first = made;
+  return made;
+}
+
+// Lines, not instructions, are told apart: an instruction has no address that means anything to a reader.
+std::uint32_t StackBuilder::python_frame(TargetId target, const UnwoundFrame& at) {
+  const auto sources = resolver_.resolve(target, at);
+  if (sources.empty()) {
+    ++python_unnamed_;
+    return pseudo("[python code " + std::to_string(at.file) + "]");
+  }
+  const SourceFrame& source = sources.front();
+  const std::uint32_t of = function(source.function, source.system_name, source.file);
+  const auto [found, made] = python_lines_.try_emplace({of, source.line}, 0);
+  if (made) found->second = add_location({0, 0, {{of, source.line}}, true});
+  return found->second;
+}
+
+std::uint32_t StackBuilder::native_frame(TargetId target, const UnwoundFrame& at) {
   const FileInfo& info = file(target, at.file);
-  Location location{info.mapping, at.address + info.bias, {}};
+  Location location{info.mapping, at.address + info.bias, {}, false};
   for (const SourceFrame& source : resolver_.resolve(target, at)) {
     location.lines.push_back({function(source.function, source.system_name, source.file), source.line});
   }
@@ -136,9 +160,7 @@ std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
     const std::string where = at.file == 0 ? "[anonymous code]" : info.known ? info.name : "[unknown file]";
     location.lines.push_back({function(offset_name(where, at.address), {}, {}), 0});
   }
-  const std::uint32_t made = add_location(std::move(location));
-  *frames_.insert(key).first = made;
-  return made;
+  return add_location(std::move(location));
 }
 
 // The snapshot is taken inside the shim's handler, which CUPTI calls, which libcuda calls: the application's
@@ -146,6 +168,7 @@ std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
 std::size_t StackBuilder::first_application_frame(TargetId target, const std::vector<UnwoundFrame>& frames) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (frames[i].kind != FrameKind::native) break;
     if (frames[i].file == 0) continue;
     if (!file(target, frames[i].file).capture) break;
     first = i + 1;

@@ -36,8 +36,13 @@ class StackBuilder {
   [[nodiscard]] std::uint32_t pseudo_stack(std::string_view name);
   [[nodiscard]] const std::vector<std::uint32_t>& frames(std::uint32_t list) const { return *lists_[list]; }
 
+  // Python frames, of the distinct ones asked for, whose code object never came.
+  [[nodiscard]] std::uint64_t python_unnamed() const { return python_unnamed_; }
+
  private:
   [[nodiscard]] std::uint32_t frame(TargetId target, const UnwoundFrame& frame);
+  [[nodiscard]] std::uint32_t native_frame(TargetId target, const UnwoundFrame& frame);
+  [[nodiscard]] std::uint32_t python_frame(TargetId target, const UnwoundFrame& frame);
   [[nodiscard]] std::uint32_t function(std::string_view name, std::string_view system_name,
                                        std::string_view file);
   [[nodiscard]] std::uint32_t add_location(Location location);
@@ -61,12 +66,13 @@ class StackBuilder {
     std::uint32_t file = 0;
     TargetId target = 0;  // 0: the file's, the same in every target
     bool is_return = false;
+    FrameKind kind = FrameKind::native;
     bool operator==(const FrameKey&) const = default;
   };
   struct FrameHash {
     std::uint64_t operator()(const FrameKey& key) const {
       return mix64(mix64(key.address ^ kHashSeed) + ((std::uint64_t{key.file} << 32 | key.target) << 1) +
-                   key.is_return);
+                   key.is_return + (static_cast<std::uint64_t>(key.kind) << 56));
     }
   };
   struct ListHash {
@@ -85,6 +91,9 @@ class StackBuilder {
   std::map<std::tuple<TextId, TextId, TextId>, std::uint32_t> functions_;
   std::unordered_map<std::uint32_t, std::uint32_t> pseudo_;                   // function -> location
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> kernels_;  // function, mapping -> location
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>
+      python_lines_;  // function, line -> location
+  std::uint64_t python_unnamed_ = 0;
   FlatMap<FrameKey, std::uint32_t, FrameHash> frames_;
   std::map<std::pair<TargetId, std::uint32_t>, FileInfo> files_;
   std::map<std::pair<TextId, TextId>, std::uint32_t> mappings_;  // file, build-id

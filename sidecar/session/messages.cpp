@@ -70,6 +70,10 @@ Message from(const pillion_disarmed& wire) {
 
 Message from(const pillion_file& wire) { return FileReply{wire.request, wire.error, wire.flags}; }
 
+Message from(const pillion_python& wire) {
+  return Python{wire.generation, wire.version, wire.state, text_of(wire.text)};
+}
+
 template <typename Wire>
 Result<Message> parse_as(std::span<const std::byte> packet, const char* name) {
   return read_as<Wire>(packet, name).map([](const Wire& wire) { return from(wire); });
@@ -132,6 +136,8 @@ Result<Message> parse_message(std::span<const std::byte> packet) {
       return parse_maps(packet);
     case PILLION_FILE:
       return parse_as<pillion_file>(packet, "FILE");
+    case PILLION_PYTHON:
+      return parse_as<pillion_python>(packet, "PYTHON");
     default:
       return UnknownMessage{header->type};
   }
@@ -236,6 +242,59 @@ std::string residue_name(std::uint32_t residue) {
       break;
   }
   return name_or_number(name, residue);
+}
+
+std::string python_state_name(std::uint32_t state) {
+  const char* name = nullptr;
+  switch (state) {
+    case PILLION_PYTHON_NOT_ASKED:
+      name = "not asked for";
+      break;
+    case PILLION_PYTHON_IN_FORCE:
+      name = "in force";
+      break;
+    case PILLION_PYTHON_NONE:
+      name = "no CPython in this process";
+      break;
+    case PILLION_PYTHON_VERSION:
+      name = "a version that is not known";
+      break;
+    case PILLION_PYTHON_DEBUG_BUILD:
+      name = "a debug build";
+      break;
+    case PILLION_PYTHON_FREE_THREADED:
+      name = "a free-threaded build";
+      break;
+    case PILLION_PYTHON_OFFSETS_DIFFER:
+      name = "other structures than its version has";
+      break;
+    case PILLION_PYTHON_INCOMPLETE:
+      name = "a symbol is missing";
+      break;
+    case PILLION_PYTHON_UNREADABLE:
+      name = "memory cannot be read safely";
+      break;
+    default:
+      break;
+  }
+  return name_or_number(name, state);
+}
+
+// PY_VERSION_HEX: major, minor, micro, then four bits of release level (a, b, c, f) and four of serial.
+std::string python_version_name(std::uint32_t version) {
+  if (version == 0) return {};
+  std::string name = std::to_string(version >> 24) + "." + std::to_string(version >> 16 & 0xff) + "." +
+                     std::to_string(version >> 8 & 0xff);
+  const std::uint32_t level = version >> 4 & 0xf;
+  if (level == 0xf) return name;
+  name += level == 0xa ? "a" : level == 0xb ? "b" : level == 0xc ? "rc" : "?";
+  return name + std::to_string(version & 0xf);
+}
+
+std::string python_summary(const Python& python) {
+  const std::string version = python_version_name(python.version);
+  return (version.empty() ? "" : version + ": ") + python_state_name(python.state) +
+         (python.text.empty() ? "" : " (" + python.text + ")");
 }
 
 std::string version_name(std::uint16_t major, std::uint16_t minor) {

@@ -86,6 +86,14 @@ struct FileReply {
   std::uint32_t flags = 0;  // enum pillion_file_flags
 };
 
+// Whether snapshots carry Python frames, and why not. Comes again when that changes.
+struct Python {
+  std::uint64_t generation = 0;  // of the session, 0 asleep
+  std::uint32_t version = 0;     // as Py_Version; 0: unknown
+  std::uint32_t state = 0;       // enum pillion_python_state
+  std::string text;
+};
+
 // A peer of another major: nothing past the version may be read.
 struct OtherMajor {
   std::uint16_t major = 0;
@@ -96,8 +104,8 @@ struct UnknownMessage {
   std::uint32_t type = 0;
 };
 
-using Message = std::variant<Hello, Busy, Armed, Refused, Flushed, Disarmed, MapsPiece, FileReply, OtherMajor,
-                             UnknownMessage>;
+using Message = std::variant<Hello, Busy, Armed, Refused, Flushed, Disarmed, MapsPiece, FileReply, Python,
+                             OtherMajor, UnknownMessage>;
 
 // Reads one packet from a shim. Larger than expected is a newer minor and is accepted; an error says what is
 // wrong.
@@ -107,6 +115,11 @@ using Message = std::variant<Hello, Busy, Armed, Refused, Flushed, Disarmed, Map
 [[nodiscard]] std::string refusal_name(std::uint32_t reason);
 [[nodiscard]] std::string disarm_reason_name(std::uint32_t reason);
 [[nodiscard]] std::string residue_name(std::uint32_t residue);
+[[nodiscard]] std::string python_state_name(std::uint32_t state);
+[[nodiscard]] std::string python_version_name(std::uint32_t version);  // "3.11.2", "3.14.0rc1"; "" for 0
+
+// "3.11.2, in force", "none in this process": one line for people.
+[[nodiscard]] std::string python_summary(const Python& python);
 
 // "1.0"
 [[nodiscard]] std::string version_name(std::uint16_t major, std::uint16_t minor);

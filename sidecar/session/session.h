@@ -67,6 +67,7 @@ class SessionObserver {
   virtual void on_disarmed(Session& session,
                            const Disarmed& disarmed) = 0;  // connected again, asked for or not
   virtual void on_maps(Session& session, MapsText maps) = 0;
+  virtual void on_python(Session&, const Python&) {}             // session.python() has it, too
   virtual void on_gone(Session& session, const Gone& gone) = 0;  // last call; from an own stack
 };
 
@@ -136,6 +137,7 @@ class Session {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] SessionState state() const { return state_; }
   [[nodiscard]] const std::optional<Hello>& hello() const { return hello_; }
+  [[nodiscard]] const std::optional<Python>& python() const { return python_; }  // what it said last
   [[nodiscard]] std::uint32_t peer_pid() const { return peer_.pid; }  // as seen from here; 0: not visible
   [[nodiscard]] std::uint32_t peer_uid() const { return peer_.uid; }
   [[nodiscard]] std::uint64_t generation() const { return generation_; }  // of the last arm()
@@ -167,6 +169,7 @@ class Session {
   void handle(Disarmed disarmed);
   void handle(MapsPiece piece);
   void handle(FileReply reply, std::vector<UniqueFd>& fds);
+  void handle(Python python);
   void handle(OtherMajor version);
   void handle(UnknownMessage message);
   void send_disarm();
@@ -190,6 +193,7 @@ class Session {
   UniqueFd socket_;
   PeerCredentials peer_;
   std::optional<Hello> hello_;
+  std::optional<Python> python_;
   std::uint64_t generation_ = 0;
   std::shared_ptr<RingMemory> memory_;
   std::optional<bool> lingering_;  // a disarm to come, and its `finalize`

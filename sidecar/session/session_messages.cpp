@@ -148,6 +148,16 @@ void Session::handle(FileReply reply, std::vector<UniqueFd>& fds) {
   if (!files_.complete(reply.request, std::move(result))) ++counters_.unexpected_messages;
 }
 
+// One of a session that is over by now says nothing about this one.
+void Session::handle(Python python) {
+  if (python.generation != 0 && python.generation != generation_) {
+    ++counters_.unexpected_messages;
+    return;
+  }
+  python_ = std::move(python);
+  observer_.on_python(*this, *python_);
+}
+
 void Session::handle(UnknownMessage) { ++counters_.unknown_messages; }
 
 }  // namespace pillion::session

@@ -31,12 +31,14 @@ struct Unwinder::Walk {
   bool is_return = false;
   unsigned signal_frames = 0;
   UnwindOutcome outcome{};
+  std::vector<std::uint64_t> stack_pointers{};  // of each frame, where Python frames want to know
 
   Walk(const RawSnapshot& raw, const MapsTable& table, AddressSpace& addresses, bool all)
       : snapshot(raw), maps(table), space(addresses), stack(raw.stack_start, raw.stack), all_registers(all) {
     registers.values = raw.registers;
     registers.known = all ? kAllRegisters : kWalkRegisters;
     outcome.stack.frames.reserve(128);
+    if (!raw.python.empty()) stack_pointers.reserve(128);
   }
 
   Step end(StackEnding ending) {
@@ -77,10 +79,19 @@ UnwindOutcome Unwinder::unwind(const RawSnapshot& snapshot, const MapsTable& map
     Walk full(snapshot, maps, space, true);
     walk(full);
     outcome = std::move(full.outcome);
+    splice(snapshot, full, outcome);
+  } else {
+    splice(snapshot, quick, outcome);
   }
   ++counters_.endings[static_cast<std::size_t>(outcome.stack.ending)];
   counters_.frames += outcome.stack.frames.size();
   return outcome;
+}
+
+void Unwinder::splice(const RawSnapshot& snapshot, const Walk& walk, UnwindOutcome& outcome) {
+  if (snapshot.python.empty()) return;
+  const NativeStack native{outcome.stack.frames, walk.stack_pointers};
+  outcome.stack.frames = splice_python(native, snapshot, interpreters_, outcome.python);
 }
 
 Unwinder::Step Unwinder::walk(Walk& walk) {
@@ -89,6 +100,7 @@ Unwinder::Step Unwinder::walk(Walk& walk) {
     if (frames.size() >= kFramesMax) return walk.end(StackEnding::loop);
     const std::uint64_t pc = walk.registers.rip();
     const std::uint64_t lookup = pc - (walk.is_return ? 1 : 0);
+    if (!walk.snapshot.python.empty()) walk.stack_pointers.push_back(walk.registers.rsp());
     const Region* region = walk.space.find(lookup, walk.maps, files_);
     if (region == nullptr) return walk.end_unmapped();
     frames.push_back({region->file, region->file == 0 ? pc : pc - region->bias, walk.is_return});

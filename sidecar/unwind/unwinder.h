@@ -12,13 +12,16 @@
 #include "unwind/address_space.h"
 #include "unwind/code_files.h"
 #include "unwind/file_source.h"
+#include "unwind/interpreter_files.h"
 #include "unwind/maps_table.h"
+#include "unwind/python_splice.h"
 #include "unwind/row_cache.h"
 
 namespace pillion::unwind {
 
 struct UnwindOutcome {
   UnwoundStack stack;
+  PythonSplice python;
   // A code address was in no executable mapping: the maps may be older than a dlopen. Get newer ones and try
   // once more.
   bool needs_newer_maps = false;
@@ -47,10 +50,10 @@ class Unwinder {
 
   // Both outlive the unwinder. `rows` bounds the row cache.
   Unwinder(FileTable& files, FileSource& source, std::size_t rows = RowCache::kRowsMax)
-      : files_(files, source), rows_(rows) {}
+      : files_(files, source), interpreters_(files), rows_(rows) {}
 
   // `snapshot` and `maps` are foreign: any content gives a stack, never a fault. Frames of the shim itself,
-  // at the leaf, are part of it.
+  // at the leaf, are part of it. The snapshot's Python frames take the place of the interpreter's.
   [[nodiscard]] UnwindOutcome unwind(const RawSnapshot& snapshot, const MapsTable& maps, TargetId target);
   // Forgets what belongs to a target that is gone; its files stay.
   void forget(TargetId target);
@@ -65,6 +68,7 @@ class Unwinder {
   };
 
   AddressSpace& space_of(TargetId target);
+  void splice(const RawSnapshot& snapshot, const Walk& walk, UnwindOutcome& outcome);
   Step walk(Walk& walk);
   Step step(Walk& walk, const Region& region, std::uint64_t lookup);
   Step step_by_row(Walk& walk, const Row& row);
@@ -74,6 +78,7 @@ class Unwinder {
   Row row_of(const Region& region, std::uint64_t address);
 
   CodeFiles files_;
+  InterpreterFiles interpreters_;
   RowCache rows_;
   std::vector<FrameRules> slow_rules_;
   std::map<TargetId, TargetSpace> targets_;

@@ -201,4 +201,16 @@ RECORD = [
              control("nobody is waited for whose file is not locked, not there, or no file")),
 ]
 
-MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN + ORDERS + RECORD
+PYTHON = [
+    Mutation("entry-beyond-frame", "Python frames go where the native frame that runs them ends, too",
+             "sidecar/unwind/python_splice.cpp", " && address < native.stack_pointers[i + 1]) return i;", ") return i;",
+             UnitTest("unit_unwind", "frames whose native part was not walked stand at the root side, marked")),
+    Mutation("splice-order", "places of Python frames only grow towards the root", "sidecar/unwind/python_splice.cpp",
+             "    if (run.place != kNowhere) next = run.place + 1;\n", "",
+             UnitTest("unit_unwind", "two runs cannot have one native frame")),
+    Mutation("no-line", "code that belongs to no line has none", "sidecar/symbolize/python_lines.cpp",
+             "code == none ? 0 : as_line(line)", "as_line(line)",
+             UnitTest("unit_symbolize", "each instruction's line is the one that the interpreter gives")),
+]
+
+MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN + ORDERS + RECORD + PYTHON

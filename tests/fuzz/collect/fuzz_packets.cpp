@@ -26,6 +26,7 @@ struct Observer final : SessionObserver {
   void on_refused(Session&, const Refused& refused) override { touch(refused.text); }
   void on_disarmed(Session&, const Disarmed& disarmed) override { touch(disarmed.text); }
   void on_maps(Session&, MapsText maps) override { touch(maps.text); }
+  void on_python(Session&, const Python& python) override { touch(python_summary(python)); }
   void on_gone(Session&, const Gone& gone) override {
     touch(gone.text);
     ++gone_count;
@@ -37,7 +38,7 @@ struct Observer final : SessionObserver {
   int gone_count = 0;
 };
 
-constexpr std::uint32_t kTypes[] = {1, 2, 3, 4, 5, 6, 7, 8, 50, 64};
+constexpr std::uint32_t kTypes[] = {1, 2, 3, 4, 5, 6, 7, 8, 50, 64, PILLION_PYTHON};
 
 std::vector<std::byte> packet_of(std::uint8_t action, std::span<const std::uint8_t> bytes,
                                  std::uint64_t generation) {
@@ -52,7 +53,8 @@ std::vector<std::byte> packet_of(std::uint8_t action, std::span<const std::uint8
                                       static_cast<std::uint32_t>(packet.size())};
   std::copy(raw.begin(), raw.end(), packet.begin() + sizeof(header));
   std::memcpy(packet.data(), &header, sizeof(header));
-  const bool has_generation = type == PILLION_ARMED || type == PILLION_REFUSED || type == PILLION_DISARMED;
+  const bool has_generation =
+      type == PILLION_ARMED || type == PILLION_REFUSED || type == PILLION_DISARMED || type == PILLION_PYTHON;
   if (has_generation && (action & 1) == 0) {
     std::memcpy(packet.data() + sizeof(header), &generation, sizeof(generation));
   }

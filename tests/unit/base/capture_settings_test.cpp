@@ -23,7 +23,7 @@ TEST_CASE("kinds in words are read back the same") {
     const auto again = parse_kinds(kinds_text(kinds));
     if (again) CHECK(*again == kinds);
   }
-  CHECK(kinds_text(PILLION_KIND_ALL) == "kernel,memcpy,memset,overhead,stacks,modules");
+  CHECK(kinds_text(PILLION_KIND_ALL) == "kernel,memcpy,memset,overhead,stacks,modules,python");
   CHECK(kinds_text(0) == "none");
   CHECK(kinds_text(PILLION_KIND_MEMCPY) == "memcpy-on-one-device");
   CHECK(kinds_text(PILLION_KIND_KERNEL | 1u << 9) == "kernel,number 512");
@@ -64,6 +64,9 @@ TEST_CASE("a difference names what is in force and what was asked for") {
   CHECK(settings_difference(CaptureSettings{}, asked) ==
         "stack-bytes is 196608, not 1024; finalize is auto, not never");
   CHECK(settings_difference(asked, asked).empty());
+  CaptureSettings without_python = asked;
+  without_python.kinds &= ~std::uint32_t{PILLION_KIND_PYTHON};
+  CHECK(settings_difference(without_python, asked).empty());
 }
 
 }  // namespace

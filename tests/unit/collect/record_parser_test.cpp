@@ -2,6 +2,7 @@
 #include "collect/record_parser.h"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include "test_rings.h"
 
@@ -156,23 +157,64 @@ TEST_CASE("unknown types and larger records of a newer minor are stepped over") 
   CHECK(sink.launches[1].correlation == 7);
 }
 
-TEST_CASE("Python frames behind a stack and code records disturb nothing") {
-  std::vector<std::byte> batch;
-  auto code = make_record<pillion_python_code>(PILLION_RECORD_PYTHON_CODE);
-  append(batch, with_tail(code, std::vector<std::byte>(16)));
+TEST_CASE("Python frames behind a stack whose length is no multiple of 8") {
+  std::vector<std::byte> tail(24 + 2 * sizeof(pillion_python_frame));
+  const pillion_python_frame frames[] = {{3, -1, 0}, {4, 18, 0x7ffc1000}};
+  std::memcpy(tail.data() + 24, frames, sizeof(frames));
   auto snapshot = make_record<pillion_snapshot>(PILLION_RECORD_SNAPSHOT);
-  snapshot.stack_bytes = 16;
-  snapshot.flags = PILLION_SNAPSHOT_PYTHON;
+  snapshot.stack_bytes = 17;
+  snapshot.flags = PILLION_SNAPSHOT_PYTHON | PILLION_SNAPSHOT_PYTHON_CUT;
   snapshot.python_frames = 2;
-  append(batch, with_tail(snapshot, std::vector<std::byte>(16 + 2 * sizeof(pillion_python_frame))));
+  std::vector<std::byte> batch;
+  append(batch, with_tail(snapshot, tail));
+  snapshot.flags = PILLION_SNAPSHOT_PYTHON_PARTIAL;  // without the flag nothing follows
+  append(batch, with_tail(snapshot, tail));
   KeepingSink sink;
   ParseCounts counts;
   SequenceCheck sequence;
   parse_records(batch, sink, counts, sequence);
   CHECK(counts.records == 2);
-  CHECK(counts.unknown_records == 0);
-  REQUIRE(sink.snapshots.size() == 1);
-  CHECK(sink.snapshots[0].stack.size() == 16);
+  REQUIRE(sink.snapshots.size() == 2);
+  CHECK(sink.snapshots[0].stack.size() == 17);
+  CHECK(sink.snapshots[0].python_cut);
+  CHECK_FALSE(sink.snapshots[0].python_partial);
+  REQUIRE(sink.snapshots[0].python.size() == 2);
+  CHECK(sink.snapshots[0].python[0].code == 3);
+  CHECK(sink.snapshots[0].python[0].offset == -1);
+  CHECK(sink.snapshots[0].python[1].entry == 0x7ffc1000);
+  CHECK(sink.snapshots[1].python.empty());
+}
+
+TEST_CASE("a Python code object's texts stand one behind the other") {
+  auto code = make_record<pillion_python_code>(PILLION_RECORD_PYTHON_CODE);
+  code.id = 9;
+  code.version = 0x030b;
+  code.first_line = 12;
+  code.qualname_bytes = 7;
+  code.filename_bytes = 8;
+  code.line_table_bytes = 3;
+  code.flags = PILLION_PYTHON_CODE_NAME_LOST;
+  std::vector<std::byte> batch;
+  append(batch, with_tail(code, bytes_of("Model.fmodel.py\x01\x02\x03")));
+  code.id = 10;
+  code.line_table_bytes = 0;
+  code.flags = PILLION_PYTHON_CODE_NAME_CUT | PILLION_PYTHON_CODE_LINES_CUT;
+  append(batch, with_tail(code, bytes_of("Model.fmodel.py")));
+  KeepingSink sink;
+  ParseCounts counts;
+  SequenceCheck sequence;
+  parse_records(batch, sink, counts, sequence);
+  REQUIRE(sink.codes.size() == 2);
+  CHECK(sink.codes[0].id == 9);
+  CHECK(sink.codes[0].version == 0x030b);
+  CHECK(sink.codes[0].first_line == 12);
+  CHECK(sink.codes[0].qualname == "Model.f");
+  CHECK(sink.codes[0].filename == "model.py");
+  CHECK(sink.codes[0].line_table == bytes_of("\x01\x02\x03"));
+  CHECK(sink.codes[0].name_lost);
+  CHECK_FALSE(sink.codes[0].lines_cut);
+  CHECK(sink.codes[1].name_cut);
+  CHECK(sink.codes[1].lines_cut);
 }
 
 TEST_CASE("an impossible size ends the batch and is counted") {
@@ -218,6 +260,27 @@ TEST_CASE("lengths inside a record may not reach past it") {
     snapshot.stack_bytes = 0xffffffff;
     append(batch, with_tail(snapshot, bytes_of("12345678")));
   }
+  SECTION("Python frames") {
+    auto snapshot = make_record<pillion_snapshot>(PILLION_RECORD_SNAPSHOT);
+    snapshot.flags = PILLION_SNAPSHOT_PYTHON;
+    snapshot.stack_bytes = 8;
+    snapshot.python_frames = GENERATE(1u, 2u, 0x10000000u, 0xffffffffu);
+    append(batch, with_tail(snapshot, std::vector<std::byte>(16)));
+  }
+  SECTION("Python frames behind a stack that ends in the record's padding") {
+    auto snapshot = make_record<pillion_snapshot>(PILLION_RECORD_SNAPSHOT);
+    snapshot.flags = PILLION_SNAPSHOT_PYTHON;
+    snapshot.stack_bytes = 16;
+    snapshot.python_frames = 1;
+    append(batch, with_tail(snapshot, std::vector<std::byte>(16)));
+  }
+  SECTION("Python code") {
+    auto code = make_record<pillion_python_code>(PILLION_RECORD_PYTHON_CODE);
+    code.qualname_bytes = GENERATE(0u, 9u, 0xffffffffu);
+    code.filename_bytes = GENERATE(8u, 0xffffffffu);
+    code.line_table_bytes = 1;
+    append(batch, with_tail(code, bytes_of("12345678")));
+  }
   parse_records(batch, sink, counts, sequence);
   CHECK(counts.malformed == 1);
   CHECK(counts.records == 0);
@@ -241,4 +304,29 @@ TEST_CASE("stacks and names past their caps are cut and say so") {
   CHECK(counts.cut_snapshots == 1);
   CHECK(sink.names.at(0).name.size() == kNameBytesMax);
   CHECK(counts.cut_names == 1);
+}
+
+TEST_CASE("what Python may send too much of is cut or left out") {
+  std::vector<std::byte> batch;
+  auto code = make_record<pillion_python_code>(PILLION_RECORD_PYTHON_CODE);
+  code.qualname_bytes = kNameBytesMax + 1;
+  code.line_table_bytes = kLineTableBytesMax + 1;
+  append(batch, with_tail(code, std::vector<std::byte>(kNameBytesMax + 1 + kLineTableBytesMax + 1)));
+  auto snapshot = make_record<pillion_snapshot>(PILLION_RECORD_SNAPSHOT);
+  snapshot.flags = PILLION_SNAPSHOT_PYTHON;
+  snapshot.python_frames = PILLION_PYTHON_FRAMES_MAX + 1;
+  append(batch, with_tail(snapshot, std::vector<std::byte>((PILLION_PYTHON_FRAMES_MAX + 1) * 16)));
+  KeepingSink sink;
+  ParseCounts counts;
+  SequenceCheck sequence;
+  parse_records(batch, sink, counts, sequence);
+  REQUIRE(sink.codes.size() == 1);
+  CHECK(sink.codes[0].qualname.size() == kNameBytesMax);
+  CHECK(sink.codes[0].name_cut);
+  CHECK(sink.codes[0].line_table.empty());
+  CHECK(sink.codes[0].lines_cut);
+  CHECK(sink.snapshots.at(0).python.size() == PILLION_PYTHON_FRAMES_MAX);
+  CHECK(sink.snapshots.at(0).python_cut);
+  CHECK(counts.cut_names == 1);
+  CHECK(counts.cut_python == 2);
 }

@@ -150,6 +150,7 @@ struct KeepingSink final : RecordSink {
   void on_name(RawName value) override { names.push_back(std::move(value)); }
   void on_thread(RawThread value) override { threads.push_back(std::move(value)); }
   void on_device(RawDevice value) override { devices.push_back(std::move(value)); }
+  void on_python_code(RawPythonCode value) override { codes.push_back(std::move(value)); }
   void on_snapshot(RawSnapshot value) override { snapshots.push_back(std::move(value)); }
 
   std::vector<RawLaunch> launches;
@@ -159,6 +160,7 @@ struct KeepingSink final : RecordSink {
   std::vector<RawName> names;
   std::vector<RawThread> threads;
   std::vector<RawDevice> devices;
+  std::vector<RawPythonCode> codes;
   std::vector<RawSnapshot> snapshots;
 };
 
@@ -177,8 +179,14 @@ struct SummingSink final : RecordSink {
   }
   void on_thread(RawThread value) override { add(value.comm.size()); }
   void on_device(RawDevice value) override { add(value.name.size()); }
+  void on_python_code(RawPythonCode value) override {
+    for (const char c : value.qualname + value.filename) sum += static_cast<unsigned char>(c);
+    for (const std::byte b : value.line_table) sum += static_cast<unsigned char>(b);
+    ++records;
+  }
   void on_snapshot(RawSnapshot value) override {
     for (const std::byte b : value.stack) sum += static_cast<unsigned char>(b);
+    for (const RawPythonFrame& frame : value.python) sum += frame.code + frame.entry;
     ++records;
   }
   void add(std::uint64_t value) {

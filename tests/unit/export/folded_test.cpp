@@ -35,6 +35,15 @@ TEST_CASE("folded stacks are as in the golden file and add up for each value") {
   CHECK(sum_of(to_folded(p, profile::kCopiedBytes)) == static_cast<std::int64_t>(bytes));
 }
 
+TEST_CASE("a Python frame reads name, file and line") {
+  Example e;
+  e.add_python(77);
+  CHECK(to_folded(e.make()).find(
+            "main;[python frames missing];[python code 3];[python frames without their place];"
+            "Model.forward (model.py:34);Model.forward (model.py:12);cudaLaunchKernel;"
+            "cuLaunchKernel;gemm(float*, float*, int) 77\n") != std::string::npos);
+}
+
 TEST_CASE("a separator or line break in a name cannot make frames or lines") {
   Example e;
   e.data.names[1] = "evil;kernel 12\nmain;x 5";

@@ -38,6 +38,25 @@ TEST_CASE("JSON follows its schema") {
   CHECK(complaints(to_json(profile::build(none, e.resolver))).empty());
 }
 
+TEST_CASE("a Python frame says so, with file and line, and follows the schema") {
+  Example e;
+  e.add_python(77);
+  const std::string document = to_json(e.make());
+  CHECK(complaints(document).empty());
+  std::vector<int> lines;
+  const auto json = nlohmann::json::parse(document);
+  for (const auto& frame : json["frames"]) {
+    if (!frame.contains("python")) continue;
+    CHECK(frame["python"] == true);
+    CHECK_FALSE(frame.contains("mapping"));
+    CHECK(frame["lines"].size() == 1);
+    CHECK(frame["lines"][0]["function"] == "Model.forward");
+    CHECK(frame["lines"][0]["file"] == "/app/model.py");
+    lines.push_back(frame["lines"][0]["line"]);
+  }
+  CHECK(lines == std::vector<int>{12, 34});
+}
+
 TEST_CASE("the schema refuses what is not a profile") {
   Example e;
   auto json = nlohmann::json::parse(to_json(e.make()));

@@ -8,6 +8,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "example.h"
@@ -122,6 +123,36 @@ TEST_CASE("go tool pprof -comments carries the quality block") {
 TEST_CASE("go tool pprof -traces prints whole stacks") {
   Example e;
   check_golden("profile.traces.txt", go_pprof("-traces -sample_index=gpu_time", e.make()), "-----------+");
+}
+
+TEST_CASE("go tool pprof -list shows the lines of a Python function, -lines tells them apart") {
+  std::string source;
+  for (int line = 1; line < 40; ++line) source += "line_" + std::to_string(line) + "()\n";
+  const TemporaryFile file(source);
+  Example e;
+  struct Python : profile::FakeResolver {
+    std::string path;
+    std::vector<profile::SourceFrame> resolve(TargetId target, const UnwoundFrame& frame) override {
+      auto frames = FakeResolver::resolve(target, frame);
+      if (frame.kind == FrameKind::python && !frames.empty()) frames[0].file = path;
+      return frames;
+    }
+  } resolver;
+  resolver.path = file.path();
+  e.add_python(77);
+  const StackId other =
+      e.stacks.intern(profile::stack_below_capture({UnwoundFrame::python(1, 130), {1, 0x200}}));
+  e.data.samples.push_back(profile::joined_sample(1, 11, other));
+  const Profile p = profile::build(e.input, resolver);
+  const std::string list = go_pprof("-list Model.forward -unit=ns", p);
+  CAPTURE(list);
+  CHECK(std::regex_search(list, std::regex(" 77ns +12:line_12\\(\\)")));
+  CHECK(std::regex_search(list, std::regex(" 11ns +13:line_13\\(\\)")));
+  CHECK(std::regex_search(list, std::regex(" 77ns +34:line_34\\(\\)")));
+  const std::string lines = go_pprof("-top -cum -lines -nodefraction=0 -unit=ns", p);
+  CAPTURE(lines);
+  CHECK(lines.find("Model.forward " + file.path() + ":12") != std::string::npos);
+  CHECK(lines.find("Model.forward " + file.path() + ":13") != std::string::npos);
 }
 
 TEST_CASE("hostile names and an empty profile are read by go tool pprof") {

@@ -56,7 +56,8 @@ TEST_CASE("every flag has a name of its own, a help text, and a reason for each 
                              "insecure",        "log-level",
                              "duration",        "o",
                              "format",          "type",
-                             "cupti-dir",       "url"}) {
+                             "cupti-dir",       "url",
+                             "python"}) {
     INFO(wanted);
     CHECK(names.count(wanted) == 1);
   }

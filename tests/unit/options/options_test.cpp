@@ -58,8 +58,8 @@ Arguments complete(Mode mode, const Arguments& flag) {
 
 // A value that the flag takes and that is not its default; empty when there is none.
 std::string value_for(const Flag& flag) {
-  for (const char* text :
-       {"127.0.0.1:7079", "true", "3s", "1GiB", "7", "4096", "never", "json", "debug", "kernel", "/x"}) {
+  for (const char* text : {"127.0.0.1:7079", "true", "3s", "1GiB", "7", "4096", "never", "off", "json",
+                           "debug", "kernel", "/x"}) {
     Options scratch;
     if (flag.set(scratch, text) && !flag.is_default(text)) return text;
   }
@@ -78,6 +78,7 @@ TEST_CASE("no arguments: serve with the defaults") {
   CHECK(options.sample_permyriad == 100);
   CHECK(options.sample_mib_per_s == 64);
   CHECK(options.stack_bytes == 192 * 1024);
+  CHECK(options.python);
   CHECK(options.events_rings == 16);
   CHECK(options.events_ring_kib == 1024);
   CHECK(options.stacks_rings == 8);
@@ -85,6 +86,11 @@ TEST_CASE("no arguments: serve with the defaults") {
   CHECK(options.finalize == Finalize::automatic);
   CHECK_FALSE(options.health_listen);
   CHECK_FALSE(options.pid);
+}
+
+TEST_CASE("-python is on or off") {
+  CHECK_FALSE(parsed({"-python=off"}).python);
+  CHECK(parsed({"record", "-python", "on"}).python);
 }
 
 TEST_CASE("a flag can be written in each of Go's ways") {
@@ -138,16 +144,17 @@ TEST_CASE("a default is never refused, in whatever words") {
 }
 
 TEST_CASE("values out of range are refused, naming the flag") {
-  const auto argument = GENERATE(
-      "-listen=7070", "-listen=", "-health-listen=host:1", "-socket-dir=", "-pid=0", "-pid=-1",
-      "-pid=4194305", "-pid=me", "-wait-for-shim=-1s", "-wait-for-shim=60", "-wait-for-shim=25h",
-      "-drain-every=0", "-drain-every=11s", "-drain-every=100us", "-ring-budget=1KiB", "-ring-budget=128MB",
-      "-ring-budget=99999999999GiB", "-max-sessions=0", "-max-sessions=1025", "-allow-uid=-1",
-      "-allow-uid=root", "-allow-uid=4294967295", "-sample-budget=0", "-sample-budget=101",
-      "-sample-budget=1.234", "-sample-budget=x", "-sample-mib=0", "-stack-bytes=1023",
-      "-stack-bytes=1048577", "-events-rings=0", "-events-rings=65", "-events-ring-kib=500",
-      "-events-ring-kib=2", "-stacks-rings=65", "-stacks-ring-kib=131072", "-kinds=kernels", "-kinds=stacks",
-      "-lease=500ms", "-lease=11m", "-linger=2h", "-finalize=always", "-log-level=trace", "-insecure=maybe");
+  const auto argument =
+      GENERATE("-listen=7070", "-listen=", "-health-listen=host:1", "-socket-dir=", "-pid=0", "-pid=-1",
+               "-pid=4194305", "-pid=me", "-wait-for-shim=-1s", "-wait-for-shim=60", "-wait-for-shim=25h",
+               "-drain-every=0", "-drain-every=11s", "-drain-every=100us", "-ring-budget=1KiB",
+               "-ring-budget=128MB", "-ring-budget=99999999999GiB", "-max-sessions=0", "-max-sessions=1025",
+               "-allow-uid=-1", "-allow-uid=root", "-allow-uid=4294967295", "-sample-budget=0",
+               "-sample-budget=101", "-sample-budget=1.234", "-sample-budget=x", "-sample-mib=0",
+               "-stack-bytes=1023", "-stack-bytes=1048577", "-events-rings=0", "-events-rings=65",
+               "-events-ring-kib=500", "-events-ring-kib=2", "-stacks-rings=65", "-stacks-ring-kib=131072",
+               "-kinds=kernels", "-kinds=stacks", "-lease=500ms", "-lease=11m", "-linger=2h",
+               "-finalize=always", "-log-level=trace", "-insecure=maybe", "-python=yes");
   const auto message = refused({argument});
   INFO(message);
   const std::string text = argument;

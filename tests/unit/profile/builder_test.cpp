@@ -82,6 +82,49 @@ TEST_CASE("a stack is kernel, API call, then the application without the capture
   CHECK(frames(p, with_gpu_ns(p, 8)) == Names{"[memset]", "driver call 4321", "[unsampled]"});
 }
 
+TEST_CASE("Python frames have lines and no address; what is not whole is said") {
+  Example e;
+  e.add_python(77);
+  e.input.targets[0].quality.python = "3.11.2: in force";
+  e.input.targets[0].quality.python_frames = 3;
+  e.input.targets[0].quality.python_runs_unplaced = 2;
+  const Profile p = e.make();
+  const Sample& sample = with_gpu_ns(p, 77);
+  CHECK(frames(p, sample) == Names{"gemm(float*, float*, int)", "cuLaunchKernel", "cudaLaunchKernel",
+                                   "Model.forward", "Model.forward", "[python frames without their place]",
+                                   "[python code 3]", "[python frames missing]", "main"});
+  const Location& inner = p.locations.at(sample.locations[3] - 1);
+  const Location& outer = p.locations.at(sample.locations[4] - 1);
+  CHECK(inner.python);
+  CHECK(inner.mapping == 0);
+  CHECK(inner.address == 0);
+  CHECK(inner.lines[0].line == 12);
+  CHECK(outer.lines[0].line == 34);
+  CHECK(inner.lines[0].function == outer.lines[0].function);
+  CHECK(p.text(p.functions.at(inner.lines[0].function - 1).file) == "/app/model.py");
+  CHECK_FALSE(p.locations.at(sample.locations[2] - 1).python);
+  CHECK(quality(p, "python") == "3.11.2: in force");
+  CHECK(quality(p, "python_frames") == "3");
+  CHECK(quality(p, "python_frames_unnamed") == "1");
+  const auto total = [&p](const std::string& kind) {
+    const auto found = std::find_if(p.anomalies.begin(), p.anomalies.end(),
+                                    [&](const Anomaly& anomaly) { return anomaly.kind == kind; });
+    return found == p.anomalies.end() ? 0 : found->total;
+  };
+  CHECK(total("python_unplaced") == 2);
+  CHECK(total("python_codes_missing") == 1);
+}
+
+TEST_CASE("instructions of one Python line are one frame, also of two sessions of a program") {
+  Example e;
+  const StackId first = e.stacks.intern(stack_below_capture({UnwoundFrame::python(1, 121), {1, 0x200}}));
+  const StackId again = e.stacks.intern(stack_below_capture({UnwoundFrame::python(2, 129), {1, 0x200}}));
+  REQUIRE(first != again);
+  e.data.samples = {joined_sample(1, 5, first), joined_sample(1, 6, again)};
+  const Profile p = e.make();
+  CHECK(with_gpu_ns(p, 5).locations == with_gpu_ns(p, 6).locations);
+}
+
 TEST_CASE("labels say where it ran, each number with a unit") {
   Example e;
   const Profile p = e.make();

@@ -14,6 +14,7 @@ namespace pillion::profile {
 class FakeResolver : public FrameResolver {
  public:
   std::vector<SourceFrame> resolve(TargetId, const UnwoundFrame& frame) override {
+    if (frame.kind == FrameKind::python) return python(frame);
     if (frame.file == 1 && frame.address == 0x100) {
       return {{"inlined_step()", "_Z12inlined_stepv", "step.h", 7},
               {"train()", "_Z5trainv", "train.cpp", 42}};
@@ -21,6 +22,12 @@ class FakeResolver : public FrameResolver {
     if (frame.file == 1 && frame.address == 0x200) return {{"main", "", "train.cpp", 99}};
     if (frame.file == 5) return {{"cudaLaunchKernel", "", "", 0}};
     return {};
+  }
+  // Codes 1 and 2 are one function whose line is a tenth of the offset, 3 never came.
+  static std::vector<SourceFrame> python(const UnwoundFrame& frame) {
+    if (frame.file == 3) return {};
+    const auto line = static_cast<std::uint32_t>(frame.python_offset() / 10);
+    return {{"Model.forward", "", "/app/model.py", line}};
   }
   std::optional<Module> module(TargetId, std::uint32_t file) override {
     static const std::map<std::uint32_t, const char*> kPaths = {{1, "/app/train"},
@@ -125,6 +132,18 @@ struct Example {
     target.quality.counters.handler_calls = 25;
     target.quality.counters.launching_threads = 1;
     input.targets.push_back(std::move(target));
+  }
+  // One more sample, whose stack is of Python: two lines of one function, a frame without a code object, and
+  // what is not whole.
+  void add_python(std::uint64_t gpu_ns) {
+    const StackId id = stacks.intern(stack_below_capture({{5, 0x50},
+                                                          UnwoundFrame::python(1, 120),
+                                                          UnwoundFrame::python(2, 345),
+                                                          UnwoundFrame::mark(FrameKind::python_unplaced),
+                                                          UnwoundFrame::python(3, 8),
+                                                          UnwoundFrame::mark(FrameKind::python_cut),
+                                                          {1, 0x200}}));
+    data.samples.push_back(joined_sample(1, gpu_ns, id));
   }
   [[nodiscard]] Profile make() { return build(input, resolver); }
 };

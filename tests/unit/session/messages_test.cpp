@@ -39,6 +39,28 @@ TEST_CASE("HELLO is read field by field") {
   CHECK(hello.exe == "/usr/bin/train");
 }
 
+TEST_CASE("PYTHON says what was found, in words") {
+  auto wire = make_message<pillion_python>(PILLION_PYTHON);
+  wire.generation = 4;
+  wire.version = 0x030b02f0;
+  wire.state = PILLION_PYTHON_IN_FORCE;
+  auto message = parse_message(bytes_of(wire));
+  REQUIRE(message.has_value());
+  CHECK(std::get<Python>(*message).generation == 4);
+  CHECK(python_summary(std::get<Python>(*message)) == "3.11.2: in force");
+  wire.version = 0x030e00c1;
+  wire.state = PILLION_PYTHON_VERSION;
+  std::memcpy(wire.text, "pre-\nrelease", 12);
+  message = parse_message(bytes_of(wire));
+  CHECK(python_summary(std::get<Python>(*message)) ==
+        "3.14.0rc1: a version that is not known (pre-?release)");
+  wire.version = 0;
+  wire.state = 77;
+  wire.text[0] = '\0';
+  message = parse_message(bytes_of(wire));
+  CHECK(python_summary(std::get<Python>(*message)) == "number 77");
+}
+
 TEST_CASE("text without an end, and text with control characters") {
   auto wire = good_hello();
   std::memset(wire.comm, 'x', sizeof(wire.comm));
