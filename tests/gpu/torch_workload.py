@@ -9,7 +9,8 @@
   memory         answers with the free bytes of the device
   quit
 
-Each command is answered by one JSON line (torch: two). Modes: inference, training, graph (CUDA-graph replay).
+Each command is answered by one JSON line (torch: two). Modes: inference, training, graph (CUDA-graph replay), compiled
+(inference under torch.compile).
 GPU_CHECK_DOUBLE in the environment: on the double, without PyTorch.
 """
 import json

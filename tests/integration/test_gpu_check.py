@@ -28,6 +28,13 @@ class GpuCheckTest(unittest.TestCase):
         for text in ("alive after 2 attach/detach cycles", "results", "torch.profiler after our detach"):
             self.assertTrue(any(text in row[1] and row[-1].startswith("ok") for row in rows), f"{text} in: {said}")
 
+    def test_python(self):
+        status, rows, said = self.run_section("python")
+        self.assertEqual(status, 0, said)
+        for mode in ("inference", "training", "compiled"):
+            self.assertTrue(any(f"{mode}: snapshots on threads" in row[1] and row[-1].startswith("ok") for row in rows),
+                            said)
+
     def test_a_part_ends_at_its_bound(self):
         status, rows, said = self.run_section("attach.graphs", GPU_CHECK_CYCLES="1000", GPU_CHECK_ATTACH_SECONDS="12")
         self.assertEqual(status, 1, said)
