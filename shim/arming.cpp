@@ -3,6 +3,7 @@
 
 #include "activity_recorder.h"
 #include "bounded_text.h"
+#include "capture_step.h"
 #include "driver_cbids.h"
 #include "launch_recorder.h"
 #include "system_calls.h"
@@ -43,6 +44,7 @@ void refuse_call(const CuptiApi& api, const char* call, cupti::Result result, pi
 }
 
 cupti::Result subscribe(const CuptiApi& api, cupti::Subscriber* out, char (&holder)[64]) {
+  const CaptureStep step("cuptiSubscribe");
   static_assert(sizeof(holder) >= cupti::kOldSubscriberNameMin);
   if (api.subscribe_v2 != nullptr) {
     cupti::SubscriberParams params{sizeof(params), "Pillion", holder, sizeof(holder)};
@@ -98,6 +100,7 @@ std::uint32_t kinds_of_launch(std::uint8_t launch) {
 
 void enable_callbacks(const CuptiApi& api, std::uint32_t kinds, Subscription* subscription,
                       cupti::Result* launch_result) {
+  const CaptureStep step("cuptiEnableCallback");
   const auto enable = [&](cupti::CallbackDomain domain, std::uint32_t cbid) {
     return api.enable_callback(1, subscription->subscriber, domain, cbid);
   };
@@ -191,6 +194,7 @@ bool enable_recording(const CuptiApi& api, std::uint32_t kinds, Subscription* su
   cupti::Result result = cupti::kSuccess;
   for (const KindBit& entry : kKindBits) {
     if ((kinds & entry.bit) == 0) continue;
+    const CaptureStep step("cuptiActivityEnable");
     const cupti::Result one = api.activity_enable(entry.kind);
     if (one == cupti::kSuccess) {
       subscription->kinds[subscription->kind_count++] = entry.kind;

@@ -5,6 +5,7 @@
 #include "arming.h"
 #include "bounded_text.h"
 #include "capture_session.h"
+#include "capture_step.h"
 #include "detach.h"
 #include "driver_state.h"
 #include "eager.h"
@@ -210,7 +211,10 @@ bool capture_tick(std::uint32_t* reason, const char** text) {
     *reason = PILLION_DISARM_CUPTI_FATAL;
     return false;
   }
-  (void)recording.api->flush_all(cupti::kFlushComplete);
+  {
+    const CaptureStep step("cuptiActivityFlushAll");
+    (void)recording.api->flush_all(cupti::kFlushComplete);
+  }
   const std::uint64_t now = monotonic_ns();
   adapt_sampler(recording, now);
   activity_retry(*recording.session, own_tid());
@@ -227,8 +231,11 @@ bool capture_tick(std::uint32_t* reason, const char** text) {
 
 std::uint32_t capture_flush(bool forced) {
   if (cupti_is_lost()) return cupti::kErrorNotInitialized;
-  const cupti::Result result =
-      g_recording.api->flush_all(forced ? cupti::kFlushForced : cupti::kFlushComplete);
+  cupti::Result result = cupti::kSuccess;
+  {
+    const CaptureStep step(forced ? "cuptiActivityFlushAll(forced)" : "cuptiActivityFlushAll");
+    result = g_recording.api->flush_all(forced ? cupti::kFlushForced : cupti::kFlushComplete);
+  }
   activity_retry(*g_recording.session, own_tid());
   python_retry(*g_recording.session, own_tid());
   add_recorded_launches(*g_recording.session);

@@ -7,6 +7,7 @@
 
 #include "bounded_text.h"
 #include "capture.h"
+#include "capture_step.h"
 #include "capture_thread.h"
 #include "control_messages.h"
 #include "maps_watch.h"
@@ -63,6 +64,14 @@ SessionMemory* ControlSession::arm_memory(const pillion_arm& arm) {
   return memory;
 }
 
+// The capture thread hangs in a call of CUPTI's, and which one is worth knowing.
+void ControlSession::refuse_in_step(std::uint32_t reason, std::uint64_t generation, const char* text) {
+  char whole[sizeof(pillion_refused::text)] = {};
+  const char* step = g_capture_step.load(std::memory_order_relaxed);
+  BoundedText(whole).add(text).add(*step != '\0' ? ": it is in " : "").add(step);
+  refuse(reason, generation, whole);
+}
+
 void ControlSession::on_arm() {
   pillion_arm arm{};
   arm.detach = PILLION_DISARM_FINALIZE;
@@ -71,10 +80,12 @@ void ControlSession::on_arm() {
   if (problem != nullptr) return refuse(PILLION_REFUSAL_BAD_MESSAGE, arm.generation, problem);
   if (exiting_) return refuse(PILLION_REFUSAL_INERT, arm.generation, "the process is ending");
   if (state_ == CaptureState::undoing) {
-    return refuse(PILLION_REFUSAL_DEADLINE, arm.generation, "an earlier arming has still not returned");
+    return refuse_in_step(PILLION_REFUSAL_DEADLINE, arm.generation,
+                          "an earlier arming has still not returned");
   }
   if (state_ != CaptureState::asleep) {
-    return refuse(PILLION_REFUSAL_BAD_MESSAGE, arm.generation, "ARM: an earlier session has not ended");
+    return refuse_in_step(PILLION_REFUSAL_BAD_MESSAGE, arm.generation,
+                          "ARM: an earlier session has not ended");
   }
   memory_ = arm_memory(arm);
   if (memory_ == nullptr) return;
@@ -144,8 +155,8 @@ void ControlSession::after_arming(std::uint64_t now) {
     state_ = CaptureState::undoing;
     const bool finalize = finalize_unasked();
     capture_order_disarm({false, finalize, finalize ? kFinalizeWaitMs : 0});
-    refuse(PILLION_REFUSAL_DEADLINE, arm_.generation,
-           "CUPTI did not finish arming in time; it will be undone");
+    refuse_in_step(PILLION_REFUSAL_DEADLINE, arm_.generation,
+                   "CUPTI did not finish arming in time; it will be undone");
   }
 }
 

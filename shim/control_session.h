@@ -73,6 +73,7 @@ class ControlSession {
   void on_get_maps();
   void on_get_file();
   void refuse(std::uint32_t reason, std::uint64_t generation, const char* text);
+  void refuse_in_step(std::uint32_t reason, std::uint64_t generation, const char* text);
   void send_hello();
   void send_maps_if_new();
   void send_python_if_new();

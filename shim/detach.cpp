@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "capture_step.h"
 #include "graph_threads.h"
 #include "shim_log.h"
 #include "system_calls.h"
@@ -32,16 +33,25 @@ std::atomic<std::uint32_t> g_finished{kOpen};
 bool g_disabled_after_graphs = false;
 bool g_graphs_recorded = false;  // since CUPTI was last finalised
 
-// What cannot be finalised is switched off. The flush in between gives back records that belong to no
-// session.
-void disable_and_unsubscribe(const DetachSubject& subject) {
+// What cannot be finalised is switched off. `flush` gives back records that belong to no session; not while
+// several threads replay graphs, whose records may come faster than a flush takes them away: the session
+// would never end.
+void disable_and_unsubscribe(const DetachSubject& subject, bool flush) {
   // Callbacks go with the subscription.
-  for (std::uint32_t at = 0; at < subject.kind_count; ++at)
+  for (std::uint32_t at = 0; at < subject.kind_count; ++at) {
+    const CaptureStep step("cuptiActivityDisable");
     (void)subject.api->activity_disable(subject.kinds[at]);
+  }
   if (graph_use(monotonic_ns()).kind != GraphUse::none) g_graphs_recorded = true;
   if (g_graphs_recorded) g_disabled_after_graphs = true;
-  if (subject.buffers_ours) (void)subject.api->flush_all(cupti::kFlushForced);
-  if (subject.subscription_ours) (void)subject.api->unsubscribe(subject.subscriber);
+  if (subject.buffers_ours && flush) {
+    const CaptureStep step("cuptiActivityFlushAll");
+    (void)subject.api->flush_all(cupti::kFlushForced);
+  }
+  if (subject.subscription_ours) {
+    const CaptureStep step("cuptiUnsubscribe");
+    (void)subject.api->unsubscribe(subject.subscriber);
+  }
 }
 
 // Waits until a taken detach is through: it must be before anything else happens.
@@ -80,7 +90,7 @@ bool finalize_at_next_exit(const DetachSubject& subject, std::uint32_t only_tid,
 }
 
 std::uint32_t without_finalize(const DetachSubject& subject, std::uint32_t residue) {
-  disable_and_unsubscribe(subject);
+  disable_and_unsubscribe(subject, residue != PILLION_RESIDUE_GRAPHS);
   return residue;
 }
 

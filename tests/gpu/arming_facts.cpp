@@ -102,11 +102,35 @@ void arm() {
   g_armed = true;
 }
 
+long rss_kib() {
+  long pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    (void)!std::fscanf(file, "%*d %ld", &pages);
+    std::fclose(file);
+  }
+  return pages * 4;
+}
+
+enum class Leave { not_at_all, disabled, disabled_unflushed, unsubscribed_first, finalized };
+
 struct Load {
   int graph_threads;
   int kernel_threads;
   int sync_every;  // launches between two synchronisations of a thread's stream; 0: never
+  Leave leave = Leave::not_at_all;
 };
+
+// What a detach that may not finalize calls, in one order or another.
+void leave_under_load(Leave leave) {
+  CUPTI(ActivityDisable);
+  CUPTI(ActivityFlushAll);
+  CUPTI(Unsubscribe);
+  const auto unsubscribe = [&] { timed("unsubscribe", [&] { (void)Unsubscribe(g_subscriber); }); };
+  if (leave == Leave::unsubscribed_first) unsubscribe();
+  for (const ActivityKind kind : kKinds) timed("activity disable", [&] { (void)ActivityDisable(kind); });
+  if (leave != Leave::disabled_unflushed) timed("flush", [&] { (void)ActivityFlushAll(1); });
+  if (leave != Leave::unsubscribed_first) unsubscribe();
+}
 
 // Prints how long arming takes under the load, or the call in which it still is after 12 s.
 void under(const Load& load) {
@@ -146,6 +170,21 @@ void under(const Load& load) {
               g_step.load());
   before = operations;
   workload::sleep_seconds(1);
+  std::printf("fact   armed: %llu operations/s\n", static_cast<unsigned long long>(operations - before));
+  if (g_armed && load.leave != Leave::not_at_all) {
+    std::atomic<bool> left{false};
+    const std::uint64_t leaving = workload::now_ns();
+    std::thread leaver([&] {
+      leave_under_load(load.leave);
+      left = true;
+    });
+    leaver.detach();
+    while (!left && workload::seconds_since(leaving) < 12) workload::sleep_seconds(0.01);
+    std::printf("fact   left %d after %.2f s, in: %s; RSS %ld KiB\n", left ? 1 : 0,
+                workload::seconds_since(leaving), g_step.load(), rss_kib());
+  }
+  before = operations;
+  workload::sleep_seconds(1);
   std::printf("fact   then %llu operations/s; by thread:",
               static_cast<unsigned long long>(operations - before));
   for (const auto& one : each) std::printf(" %llu", static_cast<unsigned long long>(one.load()));
@@ -153,17 +192,6 @@ void under(const Load& load) {
   std::fflush(stdout);
   _exit(0);
 }
-
-long rss_kib() {
-  long pages = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    (void)!std::fscanf(file, "%*d %ld", &pages);
-    std::fclose(file);
-  }
-  return pages * 4;
-}
-
-enum class Leave { finalized, disabled };
 
 // What the process and the device hold after each tenth cycle of arming and leaving.
 void growth(Leave leave) {
@@ -210,6 +238,18 @@ int main(int argc, char** argv) {
       {"arm_4_graph_threads_synchronising",
        [] {
          under({4, 0, 16});
+       }},
+      {"leave_4_graph_threads",
+       [] {
+         under({4, 0, 0, Leave::disabled});
+       }},
+      {"leave_4_graph_threads_unflushed",
+       [] {
+         under({4, 0, 0, Leave::disabled_unflushed});
+       }},
+      {"leave_4_graph_threads_unsubscribed_first",
+       [] {
+         under({4, 0, 0, Leave::unsubscribed_first});
        }},
       {"arm_2_graph_threads",
        [] {

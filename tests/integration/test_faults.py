@@ -239,6 +239,7 @@ class FaultTest(ProfileTest):
         status, _, body = answer["reply"]
         self.assertEqual(status, 503, body)
         self.assertIn(b"deadline", body)
+        self.assertIn(b"it is in cuptiSubscribe", body)
         again = time.monotonic()
         status, _, body = sidecar.request("/profile?seconds=1")  # at once: the first has still not returned
         self.assertEqual(status, 503, body)
