@@ -105,8 +105,9 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
   [[nodiscard]] WindowArming arming(join::WindowId id) const;
   void end_window(join::WindowId id);
 
-  // Flushes every armed process of the window; `done` is called once all have answered or failed.
-  void flush(join::WindowId id, bool forced, std::chrono::milliseconds deadline, std::function<void()> done);
+  // Flushes every armed process of the window; `done` is called once all have answered or failed: all did.
+  void flush(join::WindowId id, bool forced, std::chrono::milliseconds deadline,
+             std::function<void(bool all)> done);
 
   void request_maps(TargetId target);
 

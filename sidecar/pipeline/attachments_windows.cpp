@@ -108,14 +108,24 @@ void Attachments::end_window(join::WindowId id) {
 }
 
 void Attachments::flush(join::WindowId id, bool forced, std::chrono::milliseconds deadline,
-                        std::function<void()> done) {
+                        std::function<void(bool all)> done) {
   const auto window = windows_.find(id);
-  // Called when the last copy of it goes: after the last answer, or at once when nothing is armed.
-  const std::shared_ptr<void> all_answered(nullptr, [done = std::move(done)](void*) { done(); });
+  // Goes with its last copy: after the last answer, or at once when nothing is armed.
+  struct Answers {
+    explicit Answers(std::function<void(bool)> when_done) : done(std::move(when_done)) {}
+    Answers(const Answers&) = delete;
+    Answers& operator=(const Answers&) = delete;
+    ~Answers() { done(all); }
+    std::function<void(bool)> done;
+    bool all = true;
+  };
+  const auto answers = std::make_shared<Answers>(std::move(done));
   if (window == windows_.end()) return;
   for (auto& [path, attachment] : attachments_) {
     if (!in_scope(attachment, window->second) || attachment.session->state() != SessionState::armed) continue;
-    attachment.session->flush(forced, deadline, [all_answered](Result<session::Flushed>) {});
+    attachment.session->flush(forced, deadline, [answers](const Result<session::Flushed>& flushed) {
+      answers->all &= flushed.has_value();
+    });
   }
 }
 

@@ -158,14 +158,15 @@ void WindowRun::wait_for_end(const std::stop_token& stop) {
   });
 }
 
-void WindowRun::flush_once(milliseconds deadline) {
-  auto answered = std::make_shared<std::promise<void>>();
+// Whether every process did.
+bool WindowRun::flush_once(milliseconds deadline) {
+  auto answered = std::make_shared<std::promise<bool>>();
   auto future = answered->get_future();
   const bool posted =
       stages_.attach_loop.post([&attachments = stages_.attachments, id = id_, deadline, answered] {
-        attachments.flush(id, false, deadline, [answered] { answered->set_value(); });
+        attachments.flush(id, false, deadline, [answered](bool all) { answered->set_value(all); });
       });
-  if (posted) (void)future.wait_for(deadline + kLook);
+  return posted && future.wait_for(deadline + kLook) == std::future_status::ready && future.get();
 }
 
 void WindowRun::settle() {
@@ -174,12 +175,14 @@ void WindowRun::settle() {
     return std::chrono::duration_cast<milliseconds>(steady_clock::now() - begin);
   };
   for (;;) {
-    flush_once(std::clamp(kStackGrace - waited(), kBetweenFlushes, kFlushDeadline));
+    flushed_ = flush_once(std::clamp(kStackGrace - waited(), kBetweenFlushes, kFlushDeadline));
     const auto open = ask(
         stages_.drain.loop(), [&drain = stages_.drain, id = id_] { return drain.settle(id); },
         std::max(kStackGrace - waited(), kFlushDeadline));
     const bool pending = open && open->open.launches_pending != 0 && waited() < kGrace;
-    const bool unsettled = !open || !open->read_all || !open->open.executions_settled();
+    // Of a process that is stopped, CUPTI may hold what its launches wait for.
+    const bool held = !flushed_ && open && open->open.launches_pending != 0;
+    const bool unsettled = held || !open || !open->read_all || !open->open.executions_settled();
     if (!pending && (!unsettled || waited() >= kStackGrace)) {
       unsettled_ = unsettled;
       return;
@@ -253,7 +256,7 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   }
   const bool ended_early = std::any_of(
       parts->begin(), parts->end(), [](const WindowPart& part) { return !part.quality.ended_early.empty(); });
-  if (executions == 0 && launches >= kLaunchesWithoutRecords && !ended_early) {
+  if (executions == 0 && launches >= kLaunchesWithoutRecords && !ended_early && flushed_) {
     return tl::make_unexpected(http::ServiceError{
         http::ErrorCode::no_gpu_records,
         std::to_string(launches) + " launches were seen but CUPTI gave no record of their execution",

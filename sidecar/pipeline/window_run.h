@@ -40,7 +40,7 @@ class WindowRun {
   void wait_for_arming(const std::stop_token& stop);
   void wait_for_end(const std::stop_token& stop);
   void settle();
-  void flush_once(std::chrono::milliseconds deadline);
+  [[nodiscard]] bool flush_once(std::chrono::milliseconds deadline);
   [[nodiscard]] std::optional<http::ServiceError> open();
   [[nodiscard]] http::ServiceResult answer(const WindowArming& arming);
   [[nodiscard]] std::optional<http::ServiceError> unknown_device(const std::vector<WindowPart>& parts) const;
@@ -59,6 +59,7 @@ class WindowRun {
   std::uint64_t clock_steps_ = 0;  // seen before the window
   bool cut_short_ = false;
   bool unsettled_ = false;
+  bool flushed_ = false;  // by every armed process, at the end
 };
 
 }  // namespace pillion::pipeline

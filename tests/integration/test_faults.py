@@ -172,6 +172,25 @@ class FaultTest(ProfileTest):
         self.exact_window(sidecar, workload, 200)
         self.check_unharmed(workload)
 
+    def test_workload_frozen(self):
+        """What CUPTI holds of a stopped process is not in its window, and the window says so."""
+        workload = self.stepped()
+        sidecar = self.attached_sidecar()
+        with Window(sidecar, 2) as window:
+            sidecar.wait_state(workload.pid, "armed")
+            workload.launch(300)
+            os.kill(workload.pid, signal.SIGSTOP)
+        profile = window.take()
+        os.kill(workload.pid, signal.SIGCONT)
+        quality = profile["quality"]
+        self.assertEqual(quality["launches"], 300)
+        self.assertEqual(quality["joined"] + quality["pending"], 300)
+        if quality["pending"]:
+            self.assertEqual(anomalies(profile)["windows_unsettled"], 1)
+        wait_until(lambda: sidecar.metric("pillion_executions_total") >= 300, "the executions to have come")
+        self.exact_window(sidecar, workload, 200)
+        self.check_unharmed(workload)
+
     def test_cupti_versions(self):
         """The same program, recorded by every layout of CUPTI's records: the same counts."""
         seen = {}
