@@ -18,7 +18,8 @@ Result<void> add_uid(Options& options, const std::string& text) {
 }
 
 constexpr Flag kFlags[] = {
-    {"socket-dir", "DIR", "/run/pillion", "folder of the shims' sockets; also PILLION_SOCKET_DIR",
+    {"socket-dir", "DIR", "/run/pillion",
+     "folder of the shims' sockets; also PILLION_SOCKET_DIR (with a command: one of its own)",
      kProfiling | kInject | kDoctor, kFindsNothing,
      [](Options& o, const std::string& text) { return store_name(text, o.socket_dir); }},
     {"pid", "N", "", "this process alone; inject needs it", kServe | kAttach | kInject | kDoctor,

@@ -67,7 +67,7 @@ struct Options {
   http::ProfileFormat format = http::ProfileFormat::pprof;
   http::ProfileType type = http::ProfileType::gpu;
   std::vector<std::string> command;  // record_command: never empty
-  bool socket_dir_given = false;     // by flag or environment
+  bool socket_dir_given = false;     // by flag
   std::string shim;                  // CUDA_INJECTION64_PATH; empty: the one beside this program
 
   bool format_text = false;  // doctor: -format text

@@ -20,10 +20,13 @@ constexpr ModeReasons kReadByTheShim =
 constexpr ModeReasons kNotInjected =
     kReadByTheShim + ModeReasons(kInject, "the shim reads it where it is loaded at the workload's start");
 
+// Whoever followed the first steps has it set, with other programs and their sidecar in that folder.
+constexpr ModeReasons kOwnFolder =
+    ModeReasons(kCommand, "the command's socket gets a folder of its own; -socket-dir names another");
+
 Result<void> any(Options&, const std::string&) { return {}; }
 
 Result<void> set_socket_dir(Options& options, const std::string& text) {
-  options.socket_dir_given = true;
   return store_name(text, options.socket_dir);
 }
 
@@ -72,10 +75,8 @@ Result<void> set_injection(Options& options, const std::string& text) {
 
 constexpr Variable kVariables[] = {
     {"PILLION_SOCKET_DIR", "DIR", "/run/pillion",
-     "folder where the shim makes its socket and pillion looks for it; -socket-dir is stronger (for a "
-     "command that "
-     "record starts: a folder of its own)",
-     Reader::both, kProfiling | kInject | kDoctor, kFindsNothing, set_socket_dir},
+     "folder where the shim makes its socket and pillion looks for it; -socket-dir is stronger", Reader::both,
+     kServe | kAttach | kInject | kDoctor, kOwnFolder + kFindsNothing, set_socket_dir},
     {"CUDA_INJECTION64_PATH", "FILE", "",
      "libpillion.so: loads the shim; record starts its command with the one beside itself, or with the one "
      "named "

@@ -12,8 +12,6 @@ class Recording:
     def __init__(self, bench, *arguments, name="profile.json", form="json", popen=None, **environment):
         self.path = bench.folder / name
         environment = bench.environment(shim=False, **environment)
-        if "--" in arguments:  # a folder of its own, as a person would have
-            del environment["PILLION_SOCKET_DIR"]
         self.process, self.log_path = bench.start(
             [PILLION, "record", "-format", form, "-o", self.path, *arguments], environment, **(popen or {}))
 
