@@ -169,6 +169,13 @@ Result<void> set_given(const Parts& parts, Options& options) {
   return {};
 }
 
+// By a word that belongs to no flag.
+const char* what_was_meant(Mode mode) {
+  if (mode == Mode::record_attach) return "a command comes after --, a process after -pid";
+  if ((mode_bit(mode) & (kInject | kDoctor)) != 0) return "a process comes after -pid";
+  return "flags begin with -";
+}
+
 Result<void> set_positional(const Parts& parts, Options& options) {
   const auto& words = parts.positional;
   std::size_t wanted = 0;
@@ -184,8 +191,9 @@ Result<void> set_positional(const Parts& parts, Options& options) {
     options.probe = words[0] == "live" ? Probe::live : Probe::ready;
     wanted = 1;
   }
-  if (words.size() > wanted)
-    return usage("unexpected argument '" + words[wanted] + "'", "flags begin with -");
+  if (words.size() > wanted) {
+    return usage("unexpected argument '" + words[wanted] + "'", what_was_meant(options.mode));
+  }
   if (options.mode == Mode::record_command) {
     if (parts.after_dashes.empty()) return usage("record", "needs a command after --");
     options.command = parts.after_dashes;

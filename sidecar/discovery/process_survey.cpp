@@ -151,7 +151,7 @@ std::string ProcessSurvey::text() const {
   if (cut) out += " (not all: limit reached)";
   if (cuda_without_shim > 0) {
     out += "; CUDA without the shim: " + list_text(cuda, cuda_without_shim, false) +
-           ": start it with CUDA_INJECTION64_PATH naming libpillion.so";
+           ": start it with CUDA_INJECTION64_PATH naming libpillion.so, or load the shim with -inject";
   }
   if (cuda_with_shim > 0) {
     out += "; CUDA with the shim but no usable socket here: " + list_text(cuda, cuda_with_shim, true) +

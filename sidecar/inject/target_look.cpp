@@ -182,8 +182,9 @@ void look_inside(const std::string& who, const ProcessFolder& folder, const Proc
         ResidentShim{look.found.shim_library,
                      find_shim_socket(folder, thread, examination.inner_pid, examination.start_time)};
   if (!examination.uses_cuda)
-    look.cuda = Refusal{RefusalReason::no_cuda, who + " does not use CUDA: libcuda is not loaded",
-                        "-force injects all the same; the shim then waits for its first CUDA call"};
+    look.cuda = Refusal{
+        RefusalReason::no_cuda, who + " does not use CUDA: libcuda is not loaded",
+        "`pillion inject -force` loads the shim all the same, which then waits for its first CUDA call"};
 
   const DeliveryPath path = look_for_delivery(folder, thread, status, examination.start_time, look.found);
   examination.delivery = path.memfd ? Delivery::memfd : Delivery::file;

@@ -13,6 +13,7 @@
 #include "commands/injection_settings.h"
 #include "commands/program_files.h"
 #include "discovery/process_survey.h"
+#include "inject/examination.h"
 #include "pipeline/window_run.h"
 
 namespace pillion::pipeline {
@@ -61,6 +62,25 @@ void raise_descriptor_limit() {
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;
   (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Who named a process is told of that one.
+std::string why_unseen(std::uint32_t pid) {
+  const auto found = inject::examine(pid, {.force = true});
+  if (!found) return found.error().message();
+  const std::string who = "process " + std::to_string(pid) + " (" + found->comm + ")";
+  if (!found->resident) {
+    if (found->uses_cuda) return who + " runs without the shim: -inject loads it";
+    return who + " does not use CUDA, or not yet: libcuda is not loaded";
+  }
+  const auto& socket = found->resident->socket;
+  if (socket.empty()) {
+    return who +
+           " has the shim, but without a socket: it was forked from a program with one, or "
+           "PILLION_SOCKET_DIR was missing when it called cuInit; it has to be started again";
+  }
+  return who + " has the shim, at " + socket +
+         ": name its folder with -socket-dir, or add -inject, which finds it wherever it is";
 }
 
 }  // namespace
@@ -212,7 +232,11 @@ std::string Pipeline::what_was_seen() {
             std::to_string(seen.directory.other_names + seen.directory.not_sockets) + " other entries";
   }
   for (const auto& shim : seen.unaccepted) text += "\n" + shim;
-  return text + "\n" + discovery::survey_processes().text();
+  if (options_.mode == Mode::record_command) {
+    return text + "\nno program of the command has called cuInit with the shim: does it use CUDA, and keep " +
+           "CUDA_INJECTION64_PATH in its environment?";
+  }
+  return text + "\n" + (options_.pid ? why_unseen(*options_.pid) : discovery::survey_processes().text());
 }
 
 std::optional<http::ServiceError> Pipeline::not_gpu(http::ProfileType type) const {

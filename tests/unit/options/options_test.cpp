@@ -186,6 +186,8 @@ TEST_CASE("usage errors name what they are about") {
                                               {{"install", "a", "b"}, "'b'"},
                                               {{"probe"}, "probe live"},
                                               {{"probe", "dead"}, "probe live"},
+                                              {{"record", "sleep", "1"}, "after --"},
+                                              {{"inject", "5"}, "-pid"},
                                               {{"record", "-pid", "1", "--", "true"}, "-pid"}}));
   const auto message = refused(arguments);
   INFO(message);
@@ -195,8 +197,16 @@ TEST_CASE("usage errors name what they are about") {
 TEST_CASE("the socket folder comes from the flag, then the environment, then the default") {
   const Environment environment{{"PILLION_SOCKET_DIR", "/env"}};
   CHECK(parsed({}, environment).socket_dir == "/env");
-  CHECK(parsed({}, environment).socket_dir_given);
   CHECK(parsed({"-socket-dir", "/flag"}, environment).socket_dir == "/flag");
+  CHECK(parsed({"record"}, environment).socket_dir == "/env");
+}
+
+TEST_CASE("a command's socket folder is its own, whatever the environment says; the flag is stronger") {
+  const Environment environment{{"PILLION_SOCKET_DIR", "/env"}};
+  CHECK_FALSE(parsed({"record", "--", "true"}, environment).socket_dir_given);
+  const auto options = parsed({"record", "-socket-dir", "/flag", "--", "true"}, environment);
+  CHECK(options.socket_dir_given);
+  CHECK(options.socket_dir == "/flag");
 }
 
 TEST_CASE("record") {
