@@ -48,6 +48,10 @@ fs::path program_folder() {
 }
 
 Result<fs::path> find_shim(const fs::path& folder) {
+  if (folder.empty()) {
+    return fail("find", kShimName,
+                "pillion cannot tell where it lies: /proc/self/exe cannot be read, is /proc there?");
+  }
   for (const auto& candidate : {folder / kShimName, folder / "lib" / kShimName}) {
     std::error_code error;
     if (fs::is_regular_file(candidate, error)) return candidate;

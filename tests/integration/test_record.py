@@ -49,6 +49,20 @@ class CommandTest(ProfileTest):
                 self.assertEqual(profile["quality"]["launches"], iterations)
                 self.assert_all_rooted(profile)
 
+    def test_programs_and_a_sidecar_in_the_folder_of_the_environment(self):
+        """They are in nobody's way: the command's socket has a folder of its own."""
+        with Bench() as bench:
+            other = bench.stepped()
+            sidecar = bench.sidecar()
+            sidecar.wait_ready()
+            recording = Recording(bench, "--", *workload("launch_loop", "--iterations", 300))
+            profile = self.assert_whole(recording)
+            self.assertEqual(profile["quality"]["launches"], 300)
+            self.assertNotIn(other.pid, [process["pid"] for process in profile["processes"]])
+            self.assertIn("PILLION_SOCKET_DIR has no effect", recording.log())
+            self.assertNotIn("another sidecar", recording.log() + sidecar.log())
+            other.truth()
+
     def test_two_programs_one_after_the_other(self):
         with Bench() as bench:
             one = " ".join(workload("launch_loop", "--iterations", 200))
@@ -181,6 +195,25 @@ class BothWaysTest(ProfileTest):
 class AttachTest(ProfileTest):
     """record of what runs"""
 
+    def test_who_named_a_process_is_told_of_it(self):
+        with Bench() as bench:
+            def told(pid, words, *flags):
+                recording = Recording(bench, "-pid", str(pid), "-wait-for-shim", "300ms", *flags)
+                recording.finish(expect=3)
+                self.assertIn(f"process {pid} ", recording.log())
+                self.assertIn(words, recording.log())
+            bare = bench.stepped(shim=False)
+            told(bare.pid, "runs without the shim: -inject loads it")
+            idle, _ = bench.start(["sleep", "60"], bench.environment())
+            told(idle.pid, "libcuda is not loaded")
+            prepared = bench.stepped()
+            [socket] = bench.shim_sockets()
+            elsewhere = bench.folder / "elsewhere"
+            elsewhere.mkdir()
+            told(prepared.pid, f"has the shim, at {socket}", "-socket-dir", elsewhere)
+            bare.truth()
+            prepared.truth()
+
     def test_a_signal_ends_a_complete_profile(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(number.name), Bench() as bench:
@@ -281,6 +314,33 @@ class OutputTest(ProfileTest):
             self.assertIn("No space left on device: the profile is in ", recording.log())
             [rescued] = pathlib.Path(kept).glob("pillion-*-profile.json")
             self.assertGreater(json.loads(rescued.read_text())["quality"]["launches"], 200)
+
+    def test_closed_streams(self):
+        """What is opened instead of them is written into by nobody."""
+        with Bench() as bench:
+            words = " ".join(workload("launch_loop", "--iterations", 300))
+            record = f"exec {PILLION} record -format json -o"
+            path = bench.folder / "p.json"
+            script = f"{record} {path} -- {words} <&- >&- 2>&-"
+            done = subprocess.run(["sh", "-c", script], env=bench.environment(shim=False), timeout=60)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(json.loads(path.read_text())["quality"]["launches"], 300)
+            kept = bench.folder / "kept"
+            kept.mkdir()
+            done = subprocess.run(["sh", "-c", f"{record} - -- {words} >&-"], capture_output=True, text=True, timeout=60,
+                                  env=bench.environment(shim=False, TMPDIR=kept))
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("write stdout: Bad file descriptor: the profile is in ", done.stderr)
+            [rescued] = kept.glob("pillion-*-profile")
+            self.assertEqual(json.loads(rescued.read_text())["quality"]["launches"], 300)
+
+    def test_an_answer_that_is_lost_is_an_error(self):
+        for words in ("doctor", "help", "version"):
+            done = subprocess.run(["sh", "-c", f"{PILLION} {words} >/dev/full"], capture_output=True, text=True,
+                                  timeout=60)
+            with self.subTest(command=words):
+                self.assertIn("write stdout: No space left on device", done.stderr)
+                self.assertNotEqual(done.returncode, 0)
 
     def test_a_file_size_limit_is_named(self):
         with Bench() as bench:
