@@ -107,7 +107,8 @@ class BadInputTest(ProfileTest):
     def test_requests(self):
         workload, sidecar = self.attached()
         ranges = {"seconds": "1 to 3600", "pid": "1 to 4194304", "device": "0 to 1023", "type": "gpu, ",
-                  "format": "pprof, "}
+                  "format": "pprof, ", "kinds": "kernel", "sample-budget": "0.01 to 100", "sample-mib": "1 to 65536",
+                  "stack-bytes": "1024 to 1048576"}
         begin = time.monotonic()
         for name, values in BAD_PARAMETERS.items():
             for value in values:
