@@ -259,6 +259,14 @@ Result<void> stop_thread(StoppedThread& thread) {
 }
 
 // Nothing without an error: this thread is of no use, try another.
+// Whether the thread is stopped in the call that it was chosen for, or in one that it would have been.
+bool may_be_used(const SleepingThread& chosen, const ThreadImage& image, const TargetProcess& target) {
+  const SleepingThread seen = call_of(chosen.tid, image.registers);
+  // Else it is awake by now, and nobody knows what it holds.
+  if (chosen.call_known) return seen.number == chosen.number && seen.stack_pointer == chosen.stack_pointer;
+  return suitability(seen) > 0 && stack_has_room(target.maps(), seen.stack_pointer, WayBack::kRoom);
+}
+
 Result<std::optional<BorrowedThread>> borrow(const SleepingThread& chosen, const TargetProcess& target,
                                              const Examination& found, const StepObserver& observer) {
   auto thread = StoppedThread::seize(chosen.tid, found.seccomp_mode != 0);
@@ -274,10 +282,13 @@ Result<std::optional<BorrowedThread>> borrow(const SleepingThread& chosen, const
   }
   auto image = thread->image();
   if (!image) return tl::make_unexpected(image.error());
-  // Awake by now: nobody knows what it holds.
-  const bool same_call = interrupted_call(image->registers) == static_cast<std::int64_t>(chosen.number) &&
-                         image->registers.rsp == chosen.stack_pointer;
-  if (!same_call) return std::nullopt;
+  if (!may_be_used(chosen, *image, target)) {
+    // One that was stopped to see what it sleeps in must not see it.
+    if (!chosen.call_known)
+      (void)thread->set_registers(
+          repair_interrupted(image->registers, signal_pending(target, chosen.tid, image->signal_mask)));
+    return std::nullopt;
+  }
   observer(Step::stopped);
   image->registers =
       repair_interrupted(image->registers, signal_pending(target, chosen.tid, image->signal_mask));
@@ -297,7 +308,7 @@ Result<BorrowedThread> borrow_thread(const TargetProcess& target, const Examinat
   do {
     const std::string maps = target.maps();
     for (const SleepingThread& thread : sleeping_threads("/proc", found.pid)) {
-      if (!stack_has_room(maps, thread.stack_pointer, WayBack::kRoom)) continue;
+      if (thread.call_known && !stack_has_room(maps, thread.stack_pointer, WayBack::kRoom)) continue;
       auto borrowed = borrow(thread, target, found, observer);
       if (!borrowed) return tl::make_unexpected(borrowed.error());
       if (*borrowed) return std::move(**borrowed);

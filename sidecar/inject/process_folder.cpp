@@ -83,12 +83,13 @@ std::optional<ProcessStat> parse_stat(std::string_view text) {
   if (bracket == std::string_view::npos) return std::nullopt;
   text.remove_prefix(bracket + 1);
   ProcessStat stat;
-  for (int field = 3; field <= 22; ++field) {
+  for (int field = 3; field <= 28; ++field) {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
     const std::string_view word = text.substr(0, text.find_first_of(" \n"));
-    if (word.empty()) return std::nullopt;
+    if (word.empty() && field <= 22) return std::nullopt;
     if (field == 9) stat.kernel_thread = (number_of<std::uint64_t>(word) & kKernelThreadFlag) != 0;
     if (field == 22) stat.start_time = number_of<std::uint64_t>(word);
+    if (field == 28) stat.start_stack = number_of<std::uint64_t>(word);
     text.remove_prefix(word.size());
   }
   return stat;

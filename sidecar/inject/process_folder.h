@@ -36,6 +36,7 @@ struct ProcessStatus {
 struct ProcessStat {
   std::uint64_t start_time = 0;  // clock ticks since boot
   bool kernel_thread = false;
+  std::uint64_t start_stack = 0;  // address; 0 or 1 for whom may not know it
 };
 [[nodiscard]] std::optional<ProcessStat> parse_stat(std::string_view text);
 

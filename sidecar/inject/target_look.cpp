@@ -11,7 +11,9 @@
 #include <cstring>
 
 #include "base/printable.h"
+#include "inject/initial_stack.h"
 #include "inject/shim_socket.h"
+#include "inject/wait_channel.h"
 
 namespace pillion::inject {
 namespace {
@@ -101,36 +103,46 @@ std::optional<Refusal> judge_tracer(const std::string& proc_root, const std::str
                  "end the debugger or tracer (gdb, strace, another injection) first"};
 }
 
-// The right to trace opens what the kernel guards by it; some files in /proc are their owner's besides.
+// The right to trace opens what the kernel guards by it; some files in /proc are their owner's besides, and
+// for those there is another way but on a kernel without wait channels.
 std::optional<Refusal> judge_files(const std::string& who, const ProcessFolder& folder, std::uint32_t thread,
                                    const ProcessStatus& status, const AttachRights& rights) {
   const std::string name = "task/" + std::to_string(thread) + "/syscall";
   if (::faccessat(folder.fd(), name.c_str(), R_OK, AT_EACCESS) == 0 || errno != EACCES) return std::nullopt;
+  if (has_wait_channels(folder)) return std::nullopt;
   return Refusal{RefusalReason::not_permitted,
                  "what the threads of " + who +
-                     " sleep in only its user and root may read, and pillion runs as user " +
-                     std::to_string(rights.own.uids[1]),
+                     " sleep in this kernel tells only their user, and pillion runs as user " +
+                     std::to_string(rights.own.uids[1]) + " without CAP_DAC_READ_SEARCH",
                  "run pillion as user " + std::to_string(status.uids[1]) +
-                     " or root, or add CAP_DAC_READ_SEARCH to CAP_SYS_PTRACE"};
+                     ", or add CAP_DAC_READ_SEARCH to CAP_SYS_PTRACE"};
 }
 
-// The shim is inert in a program that runs with more rights than who started it.
-std::optional<Refusal> judge_security(const std::string& who, const ProcessFolder& folder,
-                                      std::uint32_t thread) {
+// AT_SECURE: the program was started with more rights than who started it had.
+bool runs_secure(const ProcessFolder& folder, std::uint32_t thread) {
   const auto text = folder.read("task/" + std::to_string(thread) + "/auxv");
-  if (!text) return std::nullopt;
+  if (!text) {
+    const auto stat = parse_stat(folder.read("task/" + std::to_string(thread) + "/stat").value_or(""));
+    return stat && secure_by_initial_stack(TargetMemory(thread), stat->start_stack).value_or(false);
+  }
   for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= text->size(); at += sizeof(Elf64_auxv_t)) {
     Elf64_auxv_t entry;
     std::memcpy(&entry, text->data() + at, sizeof(entry));
-    if (entry.a_type != AT_SECURE || entry.a_un.a_val == 0) continue;
-    return Refusal{
-        RefusalReason::not_a_target,
-        who +
-            " runs with more rights than who started it (setuid or file capabilities), and the shim stays "
-            "inert there",
-        "start it as the user whose rights it needs"};
+    if (entry.a_type == AT_SECURE) return entry.a_un.a_val != 0;
   }
-  return std::nullopt;
+  return false;
+}
+
+// The shim is inert in such a program.
+std::optional<Refusal> judge_security(const std::string& who, const ProcessFolder& folder,
+                                      std::uint32_t thread) {
+  if (!runs_secure(folder, thread)) return std::nullopt;
+  return Refusal{
+      RefusalReason::not_a_target,
+      who +
+          " runs with more rights than who started it (setuid or file capabilities), and the shim stays "
+          "inert there",
+      "start it as the user whose rights it needs"};
 }
 
 // A child between vfork and exec runs in its parent's memory: what is loaded into it stays in the parent.

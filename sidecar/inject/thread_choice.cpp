@@ -4,12 +4,15 @@
 #include <dirent.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <memory>
 
 #include "inject/proc_text.h"
+#include "inject/wait_channel.h"
 
 namespace pillion::inject {
 namespace {
@@ -44,6 +47,15 @@ char state_of(const std::string& folder) {
   return behind_name != std::string::npos && behind_name + 2 < stat.size() ? stat[behind_name + 2] : '?';
 }
 
+std::optional<SleepingThread> look_at_thread(const std::string& task) {
+  const std::string call = task + "/syscall";
+  if (::access(call.c_str(), R_OK) == 0 || errno != EACCES) return parse_syscall_text(read_proc_text(call));
+  if (!restarts_unnoticed(read_proc_text(task + "/wchan"))) return std::nullopt;
+  SleepingThread thread;
+  thread.call_known = false;
+  return thread;
+}
+
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
 };
@@ -62,6 +74,7 @@ std::optional<SleepingThread> parse_syscall_text(std::string_view text) {
 }
 
 unsigned suitability(const SleepingThread& thread) {
+  if (!thread.call_known) return 10;
   switch (thread.number) {
     // Restarted by the kernel so that nobody notices.
     case SYS_nanosleep:
@@ -107,7 +120,7 @@ std::vector<SleepingThread> sleeping_threads(const std::string& proc_root, std::
   while (const dirent* entry = ::readdir(tasks.get())) {
     if (entry->d_name[0] == '.' || ++seen > kThreadsMax) continue;
     const std::string task = folder + "/" + entry->d_name;
-    auto thread = parse_syscall_text(read_proc_text(task + "/syscall"));
+    auto thread = look_at_thread(task);
     if (!thread || suitability(*thread) == 0 || state_of(task) != 'S') continue;
     thread->tid = static_cast<std::uint32_t>(std::strtoul(entry->d_name, nullptr, 10));
     threads.push_back(*thread);

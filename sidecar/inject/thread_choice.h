@@ -13,6 +13,9 @@ namespace pillion::inject {
 // A thread that is asleep in a system call, as /proc/PID/task/TID/syscall tells it (proc(5)).
 struct SleepingThread {
   std::uint32_t tid = 0;
+  // False: that file may not be read, and only the wait channel is known: that an interruption of its sleep
+  // goes unnoticed. What it sleeps in its registers say, once it is stopped.
+  bool call_known = true;
   std::uint64_t number = 0;
   std::array<std::uint64_t, 6> arguments{};
   std::uint64_t stack_pointer = 0;

@@ -223,6 +223,16 @@ std::int64_t interrupted_call(const Registers& registers) {
   return static_cast<std::int64_t>(registers.orig_rax);
 }
 
+SleepingThread call_of(std::uint32_t tid, const Registers& registers) {
+  SleepingThread thread;
+  thread.tid = tid;
+  thread.number = registers.orig_rax;
+  thread.arguments = {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9};
+  thread.stack_pointer = registers.rsp;
+  thread.instruction = registers.rip;
+  return thread;
+}
+
 Registers repair_interrupted(Registers registers, bool signal_pending) {
   if (interrupted_call(registers) < 0 || static_cast<std::int64_t>(registers.rax) != -EINTR ||
       signal_pending) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "inject/examination.h"
+#include "inject/thread_choice.h"
 
 // Everything of an injection that is the processor's: registers, the frame that leads a thread back, the
 // loader's code.
@@ -26,6 +27,9 @@ struct ThreadImage {
 
 // The system call that the thread was stopped in, or -1.
 [[nodiscard]] std::int64_t interrupted_call(const Registers& registers);
+
+// The same with its arguments, for a thread that was stopped in one.
+[[nodiscard]] SleepingThread call_of(std::uint32_t tid, const Registers& registers);
 
 // Restarts what an interruption would otherwise be seen by: EINTR where no signal is pending becomes the call
 // begun anew. What the kernel restarts by itself (-512, -513, -514, -516) is left as it is.

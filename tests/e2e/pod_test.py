@@ -3,7 +3,7 @@
 """The shipped manifests, run: a workload on the simulated GPU, the sidecar beside it, and curl from where
 port-forward connects.
 
-    pod_test.py pod|pod-restricted      the manifest's name in k8s/
+    pod_test.py pod|pod-restricted|pod-inject      the manifest's name in k8s/
 """
 
 import json
@@ -26,6 +26,7 @@ SOURCE, BUILD = os.environ["PILLION_SOURCE"], os.environ["PILLION_BUILD"]
 NAME = "pod"
 URL = "http://127.0.0.1:7070"
 RATE = 20_000
+CAP_SYS_PTRACE = 1 << 19
 # As long as the test may take; it ends the workload itself.
 WORKLOAD = ["/opt/app/launch_loop", "--seconds", "120", "--rate", str(RATE), "--threads", "4", "--streams", "4"]
 SCHEMA = os.path.join(SOURCE, "sidecar", "export", "profile.schema.json")
@@ -130,14 +131,16 @@ class PodTest(unittest.TestCase):
 
     def test_3_processes_keep_to_their_rights(self):
         context = self.pod.spec.get("securityContext", {})
-        for name, user in (("pillion", context.get("runAsUser", 65532)), ("app", context.get("runAsUser", 0))):
+        sidecar = 0 if NAME == "pod-inject" else 65532
+        for name, user in (("pillion", context.get("runAsUser", sidecar)), ("app", context.get("runAsUser", 0))):
             pid = self.podman.output("inspect", "--format", "{{.State.Pid}}", self.pod.container(name).instance())
             with open(f"/proc/{pid}/status", encoding="utf-8") as file:
                 status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
             with self.subTest(container=name):
                 self.assertEqual(status["Uid"].split()[0], str(user))
                 if name == "pillion" or NAME == "pod-restricted":
-                    self.assertEqual(int(status["CapEff"], 16) | int(status["CapBnd"], 16), 0)
+                    capabilities = CAP_SYS_PTRACE if NAME == "pod-inject" else 0
+                    self.assertEqual(int(status["CapEff"], 16) | int(status["CapBnd"], 16), capabilities)
                     self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))
 
     def test_4_a_killed_sidecar_comes_back_and_the_workload_does_not_notice(self):

@@ -15,9 +15,16 @@ UNPRIVILEGED = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--
 NO_PTRACE = ("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace")
 PTRACE_ALONE = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--inh-caps=-all,+sys_ptrace",
                 "--ambient-caps=-all,+sys_ptrace")
-PTRACE_AND_READ = (*PTRACE_ALONE[:4], "--inh-caps=-all,+sys_ptrace,+dac_read_search",
-                   "--ambient-caps=-all,+sys_ptrace,+dac_read_search")
 DONE, REFUSED, GONE = 0, 4, 5
+EPOLL_PROGRAM = """#include <stdio.h>
+#include <sys/epoll.h>
+int main(void) {
+  struct epoll_event event;
+  puts("ready");
+  fflush(stdout);
+  return epoll_wait(epoll_create1(0), &event, 1, -1) < 0 ? 3 : 4;
+}
+"""
 
 
 class Operator:

@@ -13,7 +13,7 @@ import time
 
 from adverse import is_root, row, system_call_numbers
 from harness import WORKLOADS, ProfileTest, Window, main, wait_until
-from injection import (DONE, GONE, NO_PTRACE, PTRACE_ALONE, PTRACE_AND_READ, REFUSED, UNPRIVILEGED, Operator, alive, build, bullseye_root,
+from injection import (DONE, EPOLL_PROGRAM, GONE, NO_PTRACE, PTRACE_ALONE, REFUSED, UNPRIVILEGED, Operator, alive, build, bullseye_root,
                        injected, refused, sleeps, start, tid_state)
 from matrix import run_rows
 
@@ -246,10 +246,19 @@ def both_without_the_capability(test, beside):
 
 def another_user_with_the_capability_alone(test, beside):
     beside.start(shim=False)
-    refused(test, Operator(beside, PTRACE_ALONE), beside.workload.pid, "only its user and root may read",
-            "CAP_DAC_READ_SEARCH", force=True)
-    injected(test, Operator(beside, PTRACE_AND_READ), beside.workload.pid)
+    """It may not read what the threads sleep in, and tells them by their wait channels."""
+    operator = Operator(beside, PTRACE_ALONE)
+    call = subprocess.run([*PTRACE_ALONE, "cat", f"/proc/{beside.workload.pid}/syscall"], capture_output=True, text=True)
+    test.assertIn("Permission denied", call.stderr)
+    injected(test, operator, beside.workload.pid)
     beside.end()
+
+
+def epoll_with_the_capability_alone(test, beside):
+    """Stopped to see what it sleeps in, which would give it EINTR: it waits on."""
+    process = start(beside, [build(beside, "gcc", source=EPOLL_PROGRAM)])
+    injected(test, Operator(beside, PTRACE_ALONE), sleeps(process.pid), forecast=False)
+    test.assertTrue(alive(process))
 
 
 def not_dumpable(test, beside):
@@ -375,6 +384,7 @@ ROWS = [
     row(filter_that_kills), row(filter_that_refuses), row(traced),
     row(another_user_without_rights, NEEDS_ROOT), row(root_without_the_capability, NEEDS_ROOT),
     row(both_without_the_capability, NEEDS_ROOT), row(another_user_with_the_capability_alone, NEEDS_ROOT),
+    row(epoll_with_the_capability_alone, NEEDS_ROOT),
     row(not_dumpable, NEEDS_ROOT), row(in_a_user_namespace, NEEDS_ROOT), row(from_within_a_user_namespace, NEEDS_ROOT),
     row(stopped), row(between_vfork_and_exec), row(pillion_itself_and_no_process), row(glibc_of_bullseye, NEEDS_ROOT),
     row(two_at_once), row(dies_in_the_middle),
