@@ -25,6 +25,9 @@ class OutputFile {
   [[nodiscard]] Result<void> write(std::string_view bytes);
   [[nodiscard]] Result<void> commit();
 
+  // For who ends the program without destroying anything; empty when there is none.
+  [[nodiscard]] std::filesystem::path temporary() const { return temporary_; }
+
  private:
   OutputFile(std::filesystem::path path, std::filesystem::path temporary, UniqueFd file)
       : path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}

@@ -21,6 +21,9 @@ class ProfileOutput {
   // takes it first; the error names the file. Once.
   [[nodiscard]] Result<void> write(std::string_view profile);
 
+  // The unfinished file, to be removed by who ends the program at once; empty when there is none.
+  [[nodiscard]] std::string temporary() const { return file_ ? file_->temporary().string() : ""; }
+
  private:
   ProfileOutput(std::string path, std::optional<OutputFile> file)
       : path_(std::move(path)), file_(std::move(file)) {}

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdlib>
 
@@ -99,8 +101,15 @@ int code_of_workload(const Workload& workload, const StopSignals& signals) {
   return told ? kDone : kShellSignalBase + end->number;
 }
 
+// Nobody waits for anything any more.
+[[noreturn]] void end_at_once(const std::string& unfinished) {
+  if (!unfinished.empty()) (void)::unlink(unfinished.c_str());
+  log(LogLevel::error, "a second signal: ended at once, without a profile");
+  std::_Exit(kInternal);
+}
+
 int record_running(const Options& options, const RuntimeFactory& make_runtime, ProfileOutput& output) {
-  const StopSignals signals([](int, bool) { std::_Exit(kInternal); });
+  const StopSignals signals([unfinished = output.temporary()](int, bool) { end_at_once(unfinished); });
   const auto runtime = make_runtime(options);
   if (auto started = runtime->start(); !started) return fail_with(started.error());
   const int code = take_profile(options, *runtime, output, nullptr, {signals.token(), {}, signals.token()});
@@ -132,9 +141,9 @@ int record_command(Options options, const RuntimeFactory& make_runtime, const st
   std::stop_source ended;
   std::stop_source either;
   std::atomic<const Workload*> running{nullptr};
-  const StopSignals signals([&running](int signal, bool from_terminal) {
+  const StopSignals signals([&running, unfinished = output.temporary()](int signal, bool from_terminal) {
     const auto* workload = running.load();
-    if (workload == nullptr) std::_Exit(kInternal);
+    if (workload == nullptr) end_at_once(unfinished);
     if (!from_terminal) workload->send(signal);
   });
   const std::stop_callback on_signal(signals.token(), [&either] { either.request_stop(); });

@@ -195,6 +195,21 @@ class BothWaysTest(ProfileTest):
 class AttachTest(ProfileTest):
     """record of what runs"""
 
+    def test_a_second_signal_leaves_no_file_behind(self):
+        with Bench() as bench:
+            stepped = bench.stepped()
+            recording = Recording(bench, "-pid", str(stepped.pid))
+            recording.wait_for("armed process")
+            os.kill(stepped.pid, signal.SIGSTOP)  # so that the end of the window takes its time
+            recording.process.send_signal(signal.SIGINT)
+            recording.wait_for("SIGINT: ending")
+            recording.process.send_signal(signal.SIGINT)
+            recording.finish(expect=1)
+            os.kill(stepped.pid, signal.SIGCONT)
+            self.assertIn("a second signal", recording.log())
+            self.assertEqual(list(bench.folder.glob("*profile.json*")), [])
+            stepped.truth()
+
     def test_who_named_a_process_is_told_of_it(self):
         with Bench() as bench:
             def told(pid, words, *flags):
