@@ -10,6 +10,7 @@
 #include <chrono>
 #include <future>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include "host_process.h"
@@ -51,16 +52,15 @@ struct HeldHost {
   [[nodiscard]] bool goes_on(std::chrono::milliseconds within = 15s) const {
     return host.wait_for(within) == std::future_status::ready;
   }
-  // Of the shim that waits.
+  // Of the shim that waits; not the name under which it is made.
   [[nodiscard]] std::string socket() const {
     std::string name;
     REQUIRE(eventually([&] {
-      const auto all = " " + directory.names();
-      const auto end = all.find(".sock");
-      if (end == std::string::npos) return false;
-      const auto start = all.rfind(' ', end) + 1;
-      name = all.substr(start, end + 5 - start);
-      return true;
+      std::istringstream all(directory.names());
+      while (all >> name) {
+        if (name.starts_with("pillion-") && name.ends_with(".sock")) return true;
+      }
+      return false;
     }));
     return directory.path() + "/" + name;
   }
