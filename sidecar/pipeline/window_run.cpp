@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/log.h"
 
 namespace pillion::pipeline {
 namespace {
@@ -82,6 +83,7 @@ http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::Serv
     end_window();
     return tl::make_unexpected(*error);
   }
+  if (request_.end_with_targets) log(LogLevel::info, "recording");
   (void)ask(stages_.attach_loop, [&attachments = stages_.attachments] {
     attachments.release_programs();
     return true;

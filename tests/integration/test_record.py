@@ -163,7 +163,7 @@ class BothWaysTest(ProfileTest):
             start, end = bench.folder / "start", bench.folder / "end"
             running = bench.workload(name, *arguments, "--start-file", start, "--end-file", end, **environment)
             attach = Recording(bench, "-pid", running.pid, "-duration", "1h", name="attach.json")
-            attach.wait_for("armed process")
+            attach.wait_for("info recording")
             start.touch()
             wait_until(lambda: '{"workload"' in running.output(), "the workload's last launch", 60)
             attach.process.send_signal(signal.SIGINT)
@@ -234,7 +234,7 @@ class AttachTest(ProfileTest):
             with self.subTest(number.name), Bench() as bench:
                 stepped = bench.stepped()
                 recording = Recording(bench, "-pid", stepped.pid, "-duration", "1h")
-                recording.wait_for("armed process")
+                recording.wait_for("info recording")
                 stepped.launch(100)
                 recording.process.send_signal(number)
                 profile = recording.profile()
@@ -246,6 +246,7 @@ class AttachTest(ProfileTest):
         with Bench() as bench:
             first, second = bench.stepped(), bench.stepped()
             recording = Recording(bench, "-duration", "1h")
+            recording.wait_for("info recording")
             wait_until(lambda: recording.log().count("armed process") == 2, "both to be armed", 20)
             first.launch(10)
             second.launch(5)
