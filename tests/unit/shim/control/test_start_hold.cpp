@@ -8,7 +8,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -117,9 +119,14 @@ TEST_CASE("nobody is waited for whose file is not locked, not there, or no file"
   SECTION("a FIFO that nobody writes to") { REQUIRE(::mkfifo(path.c_str(), 0644) == 0); }
   SECTION("a folder") { path = directory.path(); }
   SECTION("too long a name") { path += std::string(5'000, 'x'); }
-  HostProcess host(directory, {{"PILLION_RECORDER", path}});
+  const std::string log = directory.path() + "/log";
+  HostProcess host(directory, {{"PILLION_RECORDER", path}, {"PILLION_LOG", log}});
   Peer peer(host.socket_path());
   CHECK((hello_of(peer).flags & PILLION_HELLO_HELD) == 0);
+  std::ifstream file(log);
+  const std::string said{std::istreambuf_iterator<char>(file), {}};
+  CHECK(said.find("connected with pid") != std::string::npos);
+  CHECK(said.find("recorder") == std::string::npos);  // it was not waited for, in vain
 }
 
 TEST_CASE("a refused arming and a signal leave a waiting program as it would be") {
