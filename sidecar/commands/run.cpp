@@ -15,8 +15,10 @@ int run(const std::vector<std::string>& arguments, const RuntimeFactory& make_ru
     return kUsage;
   }
   if (const auto* help = std::get_if<Help>(&*parsed)) {
-    std::fputs(help->text.c_str(), stdout);
-    return kDone;
+    if (std::fputs(help->text.c_str(), stdout) >= 0) return kDone;
+    // What does not fit stdio's buffer fails here, and main's flush finds nothing left to write.
+    std::fprintf(stderr, "pillion: %s\n", fail_errno("write", "stdout").value().message().c_str());
+    return kInternal;
   }
   const auto& options = std::get<Options>(*parsed);
   set_log_level(options.log_level);
