@@ -116,7 +116,7 @@ def run(table):
         with GpuBench(f"python-{mode}") as bench:
             workload = TorchWorkload(bench, mode).wait_ready()
             workload.ask("run 20")
-            sidecar = bench.sidecar("-wait-for-shim", "60s", "-linger", "0s")
+            sidecar = bench.sidecar("-wait-for-shim", "60s", "-linger", "0s", "-python=on")
             sidecar.wait_ready()
             frames_rows(table, mode, looped(sidecar, workload))
             if mode == "inference":

@@ -23,9 +23,10 @@ def one_of_each_version():
 
 
 SAMPLE_ALL = ("-sample-budget", "100", "-sample-mib", "1000")
+PYTHON_ON = (*SAMPLE_ALL, "-python=on")
 
 
-def run(bench, python, *arguments, sidecar_flags=SAMPLE_ALL, **options):
+def run(bench, python, *arguments, sidecar_flags=PYTHON_ON, **options):
     return whole_run(bench, python, PROGRAM, *arguments, sidecar_flags=sidecar_flags, seconds=6,
                      PYTHONDONTWRITEBYTECODE=1, **options)
 
@@ -111,7 +112,7 @@ class PythonFrames(unittest.TestCase):
             start, end = bench.folder / "start", bench.folder / "end"
             program = bench.workload(PYTHON, PROGRAM, "--start-file", start, "--end-file", end,
                                      PYTHONDONTWRITEBYTECODE=1)
-            sidecar = bench.sidecar("-wait-for-shim", "20s", *SAMPLE_ALL)
+            sidecar = bench.sidecar("-wait-for-shim", "20s", *PYTHON_ON)
             sidecar.wait_ready()
             with Window(sidecar, 2):
                 sidecar.wait_state(program.pid, "armed")
@@ -131,7 +132,7 @@ class PythonFrames(unittest.TestCase):
             start, end, out = bench.folder / "start", bench.folder / "end", bench.folder / "profile.pb.gz"
             start.touch()
             end.touch()
-            program, log = bench.start([PILLION, "record", "-socket-dir", bench.sockets, "-o", out, *SAMPLE_ALL,
+            program, log = bench.start([PILLION, "record", "-socket-dir", bench.sockets, "-o", out, *PYTHON_ON,
                                         "--", PYTHON, PROGRAM, "--start-file", start, "--end-file", end],
                                        bench.environment(PYTHONDONTWRITEBYTECODE=1))
             self.assertEqual(program.wait(60), 0, log.read_text()[-500:])
