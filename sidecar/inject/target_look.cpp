@@ -235,8 +235,11 @@ TargetLook look_at_target(std::uint32_t pid, const LookOptions& options) {
   look.access = explain_access(who, options.probe(pid), status, look.rights);
   if (!look.access) look.access = judge_files(who, *folder, live.any, status, look.rights);
   if (!look.access) look_inside(who, *folder, status, live.any, options, look);
-  // It may have ended meanwhile, and what was read then is nothing's.
-  if (look_at_threads(*folder).any == 0) {
+  // It may have ended meanwhile, and what was read then is nothing's. Its memory goes before its threads are
+  // seen to.
+  const auto still = look_at_threads(*folder).any;
+  const auto maps = folder->read("task/" + std::to_string(still) + "/maps");
+  if (still == 0 || (!look.access && maps && maps->empty())) {
     look.process = Refusal{RefusalReason::no_process, who + " has ended", "name one that runs"};
     look.examination.resident.reset();
   }
