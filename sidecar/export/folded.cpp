@@ -38,7 +38,7 @@ std::string process_of(const profile::Profile& profile, const profile::Sample& s
 
 }  // namespace
 
-std::string to_folded(const profile::Profile& profile, profile::ValueIndex value) {
+std::string to_folded(const profile::Profile& profile, std::size_t value) {
   std::vector<std::pair<std::string, std::int64_t>> lines;
   lines.reserve(profile.samples.size());
   for (const profile::Sample& sample : profile.samples) {

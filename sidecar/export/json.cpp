@@ -8,11 +8,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json values(const std::array<std::int64_t, profile::kValues>& of) {
-  return {{"gpu_time_ns", of[profile::kGpuTimeNs]},
-          {"launches", of[profile::kLaunches]},
-          {"queue_time_ns", of[profile::kQueueTimeNs]},
-          {"copied_bytes", of[profile::kCopiedBytes]}};
+Json values(const profile::Profile& profile, const std::array<std::int64_t, profile::kValues>& of) {
+  Json out = Json::object();
+  for (std::size_t i = 0; i < profile.value_types.size(); ++i) out[profile.value_types[i].key] = of[i];
+  return out;
 }
 
 Json processes(const profile::Profile& profile) {
@@ -82,7 +81,7 @@ Json kernels(const profile::Profile& profile) {
   Json out = Json::array();
   for (const profile::Kernel& kernel : profile.kernels) {
     Json one = {{"name", profile.text(kernel.name)}, {"system_name", profile.text(kernel.system_name)}};
-    one.update(values(kernel.values));
+    one.update(values(profile, kernel.values));
     out.push_back(std::move(one));
   }
   return out;
@@ -133,7 +132,7 @@ Json stacks(const profile::Profile& profile) {
       }
     }
     Json one = {{"frames", std::move(indices)}, {"labels", std::move(labels)}};
-    one.update(values(sample.values));
+    one.update(values(profile, sample.values));
     out.push_back(std::move(one));
   }
   return out;

@@ -73,12 +73,12 @@ class Strings {
 };
 
 void write_types(const profile::Profile& profile, Strings& strings, pbf_writer& out) {
-  for (const profile::ValueType& value : profile::kValueTypes) {
+  for (const profile::ValueType& value : profile.value_types) {
     pbf_writer type(out, field::sample_type);
     type.add_int64(field::type, strings.add(value.type));
     type.add_int64(field::unit, strings.add(value.unit));
   }
-  out.add_int64(field::default_sample_type, strings.add(profile::kValueTypes[profile::kGpuTimeNs].type));
+  out.add_int64(field::default_sample_type, strings.add(profile.value_types.front().type));
   out.add_int64(field::time_nanos, profile.start_wall_ns);
   out.add_int64(field::duration_nanos, static_cast<std::int64_t>(profile.t1_ns - profile.t0_ns));
   for (const std::string& line : quality_lines(profile)) out.add_int64(field::comment, strings.add(line));
@@ -88,7 +88,8 @@ void write_samples(const profile::Profile& profile, pbf_writer& out) {
   for (const profile::Sample& sample : profile.samples) {
     pbf_writer one(out, field::sample);
     one.add_packed_uint64(field::location_id, sample.locations.begin(), sample.locations.end());
-    one.add_packed_int64(field::value, sample.values.begin(), sample.values.end());
+    one.add_packed_int64(field::value, sample.values.begin(),
+                         sample.values.begin() + static_cast<std::ptrdiff_t>(profile.value_types.size()));
     for (const profile::Label& label : sample.labels) {
       pbf_writer pair(one, field::label);
       pair.add_int64(field::key, label.key);

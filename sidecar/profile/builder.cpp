@@ -2,7 +2,6 @@
 #include "profile/builder.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -10,8 +9,9 @@
 
 #include "profile/api_names.h"
 #include "profile/quality.h"
+#include "profile/sample_labels.h"
 #include "profile/stack_builder.h"
-#include "profile/text.h"
+#include "profile/window_description.h"
 
 namespace pillion::profile {
 namespace {
@@ -29,42 +29,13 @@ void add(std::array<std::int64_t, kValues>& to, const std::array<std::int64_t, k
   for (std::size_t i = 0; i < kValues; ++i) to[i] += more[i];
 }
 
-std::string uuid_text(const RawDevice& device) {
-  std::string out = device.mig ? "MIG" : "GPU";
-  for (std::size_t i = 0; i < device.uuid.size(); ++i) {
-    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    char hex[3];
-    std::snprintf(hex, sizeof(hex), "%02x", device.uuid[i]);
-    out += hex;
-  }
-  return out;
-}
-
-const char* attribution_name(Attribution attribution) {
-  switch (attribution) {
-    case Attribution::exact:
-      return "exact";
-    case Attribution::context:
-      return "context";
-    case Attribution::unsampled:
-      return "unsampled";
-    case Attribution::before_session:
-      return "before-session";
-    case Attribution::launch_lost:
-      return "launch-lost";
-    case Attribution::other:
-      return "merged";
-  }
-  return "unknown";
-}
-
 class Builder {
  public:
   Builder(const BuildInput& input, FrameResolver& resolver)
       : input_(input),
         texts_(profile_.texts),
-        stacks_(profile_, texts_, resolver,
-                input.targets.empty() ? "" : main_program(input.targets.front())) {}
+        stacks_(profile_, texts_, resolver, main_program(input)),
+        labels_(texts_) {}
 
   Profile run();
 
@@ -83,32 +54,18 @@ class Builder {
     std::size_t group;
   };
 
-  static std::string_view main_program(const TargetInput& target) {
-    return target.exe.empty() ? std::string_view(target.comm) : std::string_view(target.exe);
-  }
-  void describe_targets();
   void add_rows(const TargetInput& target);
   [[nodiscard]] std::uint32_t leaf(const TargetInput& target, const JoinedSample& sample);
-  [[nodiscard]] std::uint32_t stack(const TargetInput& target, const JoinedSample& sample);
   [[nodiscard]] std::uint64_t merge_small_groups();
   void emit(const Row& row);
   void emit_merged();
   void rank_kernels();
 
-  void text_label(Sample& sample, std::string_view key, std::string_view text) {
-    if (!text.empty()) sample.labels.push_back({texts_.id(key), texts_.id(text), 0, 0});
-  }
-  void number_label(Sample& sample, std::string_view key, std::int64_t number) {
-    sample.labels.push_back({texts_.id(key), 0, number, texts_.id("id")});
-  }
-  void process_labels(Sample& out, const TargetInput& target);
-  void device_labels(Sample& out, const TargetInput& target, std::uint32_t device);
-  void launch_labels(Sample& out, const TargetInput& target, const JoinedSample& sample);
-
   const BuildInput& input_;
   Profile profile_;
   TextTable texts_;
   StackBuilder stacks_;
+  SampleLabels labels_;
   std::map<std::pair<TargetId, std::uint32_t>, std::uint32_t> kernel_leaves_;  // by name id
   std::map<Group, std::size_t> group_ids_;
   std::vector<GroupTotal> groups_;
@@ -137,28 +94,10 @@ std::uint32_t Builder::leaf(const TargetInput& target, const JoinedSample& sampl
   return found->second;
 }
 
-std::uint32_t Builder::stack(const TargetInput& target, const JoinedSample& sample) {
-  switch (sample.attribution) {
-    case Attribution::exact:
-    case Attribution::context:
-      if (target.stacks == nullptr || sample.stack == 0) break;
-      return stacks_.stack(target.id, *target.stacks, sample.stack);
-    case Attribution::unsampled:
-      break;
-    case Attribution::before_session:
-      return stacks_.pseudo_stack("[launched before the session]");
-    case Attribution::launch_lost:
-      return stacks_.pseudo_stack("[launch record lost]");
-    case Attribution::other:
-      return stacks_.pseudo_stack("[other]");
-  }
-  return stacks_.pseudo_stack("[unsampled]");
-}
-
 void Builder::add_rows(const TargetInput& target) {
   for (const JoinedSample& sample : target.data->samples) {
     const std::uint32_t api = sample.cbid == 0 ? 0 : stacks_.pseudo(api_name(sample.cbid));
-    const Group group{leaf(target, sample), api, stack(target, sample)};
+    const Group group{leaf(target, sample), api, stacks_.of_launch(target.id, target.stacks, sample)};
     const auto [found, made] = group_ids_.try_emplace(group, groups_.size());
     if (made) groups_.push_back({group});
     GroupTotal& total = groups_[found->second];
@@ -182,40 +121,6 @@ std::uint64_t Builder::merge_small_groups() {
   return groups_.size() - keep;
 }
 
-void Builder::process_labels(Sample& out, const TargetInput& target) {
-  text_label(out, "process", target.comm);
-  number_label(out, "pid", target.pid);
-  text_label(out, "pod", target.pod);
-  text_label(out, "namespace", target.name_space);
-  text_label(out, "container", target.container);
-}
-
-void Builder::device_labels(Sample& out, const TargetInput& target, std::uint32_t device) {
-  number_label(out, "device", device);
-  const auto known = target.data->devices.find(device);
-  if (known == target.data->devices.end()) return;
-  text_label(out, "gpu_uuid", uuid_text(known->second));
-  if (known->second.mig) text_label(out, "mig", "yes");
-}
-
-void Builder::launch_labels(Sample& out, const TargetInput& target, const JoinedSample& sample) {
-  number_label(out, "context", sample.context);
-  number_label(out, "stream", sample.stream);
-  if (sample.tid != 0) {
-    number_label(out, "thread", sample.tid);
-    const auto comm = target.data->threads.find(sample.tid);
-    if (comm != target.data->threads.end()) text_label(out, "thread_name", comm->second);
-  }
-  if (sample.graph) text_label(out, "graph", "yes");
-  text_label(out, "attribution", attribution_name(sample.attribution));
-  const bool has_stack =
-      sample.attribution == Attribution::exact || sample.attribution == Attribution::context;
-  if (has_stack && target.stacks != nullptr && sample.stack != 0) {
-    const StackEnding ending = target.stacks->ending(sample.stack);
-    if (ending != StackEnding::rooted) text_label(out, "stack_ending", ending_name(ending));
-  }
-}
-
 void Builder::emit(const Row& row) {
   const GroupTotal& total = groups_[row.group];
   const JoinedSample& sample = *row.sample;
@@ -229,12 +134,12 @@ void Builder::emit(const Row& row) {
   if (api != 0) out.locations.push_back(api);
   const auto& frames = stacks_.frames(list);
   out.locations.insert(out.locations.end(), frames.begin(), frames.end());
-  process_labels(out, *row.target);
+  labels_.process(out, *row.target);
   if (sample.attribution != Attribution::other) {
-    device_labels(out, *row.target, sample.device);
-    launch_labels(out, *row.target, sample);
+    labels_.device(out, *row.target, sample.device);
+    labels_.launch(out, *row.target, sample);
   } else {
-    text_label(out, "attribution", attribution_name(sample.attribution));
+    labels_.text(out, "attribution", attribution_name(sample.attribution));
   }
   out.values = values_of(sample);
   profile_.samples.push_back(std::move(out));
@@ -244,9 +149,9 @@ void Builder::emit_merged() {
   for (const auto& [where, values] : merged_) {
     Sample out;
     out.locations.push_back(stacks_.pseudo("[other]"));
-    process_labels(out, *where.first);
-    device_labels(out, *where.first, where.second);
-    text_label(out, "attribution", attribution_name(Attribution::other));
+    labels_.process(out, *where.first);
+    labels_.device(out, *where.first, where.second);
+    labels_.text(out, "attribution", attribution_name(Attribution::other));
     out.values = values;
     profile_.samples.push_back(std::move(out));
   }
@@ -264,28 +169,8 @@ void Builder::rank_kernels() {
   });
 }
 
-void Builder::describe_targets() {
-  std::map<std::uint32_t, std::size_t> by_pid;
-  for (const TargetInput& target : input_.targets) {
-    const auto [found, made] = by_pid.try_emplace(target.pid, profile_.processes.size());
-    if (made) profile_.processes.push_back({target.pid, clean_text(target.comm), clean_text(target.exe), {}});
-    profile_.processes[found->second].targets.push_back(target.id);
-    profile_.settings.push_back({target.pid, target.id, target.quality.settings});
-    if (target.data == nullptr || !made) continue;
-    for (const auto& [number, device] : target.data->devices) {
-      profile_.devices.push_back({target.pid, number, uuid_text(device), clean_text(device.name),
-                                  device.compute_major, device.compute_minor, device.multiprocessors,
-                                  device.mig});
-    }
-  }
-}
-
 Profile Builder::run() {
-  profile_.start_wall_ns = input_.start_wall_ns;
-  profile_.t0_ns = input_.t0_ns;
-  profile_.t1_ns = input_.t1_ns;
-  profile_.anomalies = input_.anomalies;
-  describe_targets();
+  describe_window(input_, profile_);
   for (const TargetInput& target : input_.targets) {
     if (target.data != nullptr) add_rows(target);
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,7 +20,7 @@ namespace pillion::profile {
 
 using TextId = std::uint32_t;
 
-// Order of Sample::values.
+// Order of Sample::values in a GPU profile.
 enum ValueIndex : std::size_t {
   kGpuTimeNs = 0,
   kLaunches = 1,
@@ -28,12 +29,17 @@ enum ValueIndex : std::size_t {
   kValues = 4
 };
 
+// What one of a sample's values is: in pprof a type and its unit, in JSON a key.
 struct ValueType {
   const char* type;
   const char* unit;
+  const char* key;
 };
-inline constexpr std::array<ValueType, kValues> kValueTypes{
-    {{"gpu_time", "nanoseconds"}, {"launches", "count"}, {"queue_time", "nanoseconds"}, {"copied", "bytes"}}};
+inline constexpr std::array<ValueType, kValues> kGpuValueTypes{
+    {{"gpu_time", "nanoseconds", "gpu_time_ns"},
+     {"launches", "count", "launches"},
+     {"queue_time", "nanoseconds", "queue_time_ns"},
+     {"copied", "bytes", "copied_bytes"}}};
 
 struct Mapping {
   std::uint64_t start = 0;
@@ -124,6 +130,9 @@ struct Profile {
   std::int64_t start_wall_ns = 0;  // CLOCK_REALTIME of t0
   std::uint64_t t0_ns = 0;         // CLOCK_MONOTONIC
   std::uint64_t t1_ns = 0;
+  // So many of each sample's and kernel's values count, in this order; the first is the one that the profile
+  // is about. Of static storage.
+  std::span<const ValueType> value_types = kGpuValueTypes;
   std::vector<Process> processes;
   std::vector<Device> devices;
   std::vector<std::string> texts{""};

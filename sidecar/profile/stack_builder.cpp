@@ -200,4 +200,23 @@ std::uint32_t StackBuilder::stack(TargetId target, const StackTable& table, Stac
 
 std::uint32_t StackBuilder::pseudo_stack(std::string_view name) { return list({pseudo(name)}); }
 
+
+std::uint32_t StackBuilder::of_launch(TargetId target, const StackTable* stacks, const JoinedSample& sample) {
+  switch (sample.attribution) {
+    case Attribution::exact:
+    case Attribution::context:
+      if (stacks == nullptr || sample.stack == 0) break;
+      return stack(target, *stacks, sample.stack);
+    case Attribution::unsampled:
+      break;
+    case Attribution::before_session:
+      return pseudo_stack("[launched before the session]");
+    case Attribution::launch_lost:
+      return pseudo_stack("[launch record lost]");
+    case Attribution::other:
+      return pseudo_stack("[other]");
+  }
+  return pseudo_stack("[unsampled]");
+}
+
 }  // namespace pillion::profile

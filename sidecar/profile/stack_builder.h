@@ -34,6 +34,10 @@ class StackBuilder {
   // number means the list: equal lists have equal numbers. 0 is the empty list.
   [[nodiscard]] std::uint32_t stack(TargetId target, const StackTable& table, StackId id);
   [[nodiscard]] std::uint32_t pseudo_stack(std::string_view name);
+  // The list of the sample's launch, or a pseudo frame that says why there is none. `stacks`: what its
+  // StackId means; may be null.
+  [[nodiscard]] std::uint32_t of_launch(TargetId target, const StackTable* stacks,
+                                        const JoinedSample& sample);
   [[nodiscard]] const std::vector<std::uint32_t>& frames(std::uint32_t list) const { return *lists_[list]; }
 
   // Python frames, of the distinct ones asked for, whose code object never came.

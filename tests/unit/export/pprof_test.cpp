@@ -68,7 +68,7 @@ TEST_CASE("go tool pprof -top gives the model's figure for every kernel and ever
   static constexpr const char* kUnits[] = {"ns", "count", "ns", "B"};
   for (std::size_t value = 0; value < profile::kValues; ++value) {
     CAPTURE(value);
-    const auto flat = top(p, profile::kValueTypes[value].type, kUnits[value]);
+    const auto flat = top(p, p.value_types[value].type, kUnits[value]);
     for (const profile::Kernel& kernel : p.kernels) {
       if (kernel.values[value] == 0) continue;
       CAPTURE(p.text(kernel.name));
