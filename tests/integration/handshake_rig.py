@@ -16,7 +16,7 @@ SMALL_RINGS = ("-events-rings", "2", "-events-ring-kib", "256", "-stacks-rings",
 LONG = bool(os.environ.get("PILLION_LONG"))
 
 
-def in_parallel(rows, run, workers=10):
+def in_parallel(rows, run, workers=16):
     """run(row) for each row, several at once; the failures, by row."""
     failures = {}
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
@@ -62,7 +62,7 @@ class Freeze(threading.Thread):
     def run(self):
         try:
             while not self.over.is_set() and self.steps.frozen_at() is None:
-                time.sleep(0.01)
+                time.sleep(0.02)
             if self.over.is_set():
                 return
             self.call = self.steps.frozen_at()

@@ -20,6 +20,8 @@ import time
 import unittest
 import urllib.parse
 
+from runner import main  # noqa: F401  for the tests, which take all from here
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PILLION_BUILD", ROOT / "build" / "release"))
 PILLION = pathlib.Path(os.environ.get("PILLION_PROGRAM", BUILD / "pillion"))
@@ -33,16 +35,20 @@ for needed in (PILLION, SHIM, WORKLOADS / "launch_loop", *DOUBLE):
         sys.exit(f"{needed} has not been built")
 
 
-def wait_until(condition, what, seconds=10.0):
-    """Polls until condition() is truthy and returns that value; fails naming what was waited for."""
-    deadline = time.monotonic() + seconds
+def wait_until(condition, what, seconds=10.0, every=None):
+    """Polls until condition() is truthy and returns that value; fails naming what was waited for.
+
+    Less and less often, so that tests beside each other leave the processors to what they wait for; `every`: seconds
+    between two polls, where each of them does something."""
+    begin = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - begin
+        if waited > seconds:
             raise AssertionError(f"waited {seconds} s for: {what}")
-        time.sleep(0.02)
+        time.sleep(every or min(0.1, 0.01 + waited / 10))
 
 
 class Workload:
@@ -387,11 +393,3 @@ def whole_run(bench, name, *arguments, sidecar_flags=(), seconds=10, **environme
         thread.join()
         end.touch()
     return answer["profile"], workload.truth()
-
-
-def main():
-    """Runs the tests of the calling file. Exit status 77, which ctest shows as skipped, when one could not run."""
-    result = unittest.main(exit=False, verbosity=2).result
-    for test, reason in result.skipped:
-        print(f"SKIPPED {test}: {reason}")
-    sys.exit(1 if not result.wasSuccessful() else 77 if result.skipped else 0)

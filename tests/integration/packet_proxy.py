@@ -34,7 +34,7 @@ class DelayingProxy:
             listener.close()
 
     def _look(self):
-        while not self.ended.wait(0.02):
+        while not self.ended.wait(0.05):
             for path in self.shims.glob("pillion-*.sock"):
                 if path.name not in self.listeners:
                     self._show(path)

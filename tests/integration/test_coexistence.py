@@ -115,7 +115,7 @@ class CoexistenceTest(ProfileTest):
         """Another client does `command` while a window is open: noticed in time, said in /status and the profile."""
         client = self.client(**environment)
         sidecar = self.sidecar()
-        with Window(sidecar, 14) as window:
+        with Window(sidecar, bound_s + 2) as window:
             client.launch(300)
             wait_until(lambda: sidecar.metric("pillion_executions_total") >= 300, "the executions to have come")
             self.assertEqual(client.tell(command)[0], 0)
@@ -126,7 +126,7 @@ class CoexistenceTest(ProfileTest):
                 return [process for process in sidecar.get_json("/status")["processes"]
                         if process["state"] == "connected" and "clobbered" in process["last_disarm"]]
 
-            [process] = wait_until(noticed, "the shim to notice", bound_s)
+            [process] = wait_until(noticed, "the shim to notice", bound_s, every=0.02)
             print(f"{command}: noticed after {time.monotonic() - begun:.2f} s", flush=True)
             client.launch(100)  # nobody's
         self.assertIn(words, process["last_disarm"])
@@ -199,4 +199,4 @@ class CoexistenceTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=4)

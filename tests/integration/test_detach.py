@@ -230,4 +230,4 @@ class DetachTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=2)

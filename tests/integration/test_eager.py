@@ -113,4 +113,4 @@ class EagerTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

@@ -3,6 +3,7 @@
 import shutil
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from harness import PILLION, SHIM, SIMGPU, Bench, ProfileTest, Window, functions, main, total, wait_until, whole_run, windows_open
 
@@ -29,7 +30,7 @@ def wait_for_driver(pid):
 
 
 class InjectTest(ProfileTest):
-    def run_injected(self, bench, name, *arguments, seconds=10, sockets=True):
+    def run_injected(self, bench, name, *arguments, seconds=5, sockets=True):
         """As harness.whole_run, but the shim is injected once the workload has loaded its modules."""
         start, end = bench.folder / f"start-{bench.count}", bench.folder / f"end-{bench.count}"
         workload = bench.workload(name, *arguments, "--start-file", start, "--end-file", end, shim=False,
@@ -65,23 +66,33 @@ class InjectTest(ProfileTest):
             return {tuple(functions(profile, stack)) for stack in profile["stacks"]}
         self.assertEqual(stacks(injected), stacks(preset))
 
-    def test_whole_runs(self):
-        for name, arguments in [("launch_loop", ["--iterations", 2000, "--rate", 2000]),
-                                ("copies", ["--iterations", 300]),
-                                ("deep_stacks", ["--iterations", 500, "--rate", 500]),
-                                ("graph_replay", ["--iterations", 100, "--rate", 100, "--nodes", 20])]:
-            with self.subTest(workload=name), Bench() as bench:
-                profile, workload, sidecar = self.run_injected(bench, name, *arguments, seconds=6)
-                truth = workload.truth()["simgpu"]
-                self.assertGreater(truth["executions"], 0)
-                self.assertEqual(profile["quality"]["joined"], truth["executions"])
-                self.assertEqual(total(profile), truth["gpu_ns"])
-                self.assert_all_rooted(profile)
-                view = wait_injected(sidecar)
-                self.assertEqual(view["pid"], workload.pid)
-                self.assertRegex(view["library"], r"^/proc/thread-self/fd/\d+$")
-                self.assertTrue(view["socket"].startswith(str(bench.sockets)), view)
-                self.assert_same(profile, whole_run(bench, name, *arguments, seconds=6)[0])
+    def check_whole_run(self, name, *arguments):
+        """Injected, and beside it prepared."""
+        with Bench() as bench, Bench() as other, ThreadPoolExecutor(1) as beside:
+            preset = beside.submit(whole_run, other, name, *arguments, seconds=6)
+            profile, workload, sidecar = self.run_injected(bench, name, *arguments, seconds=6)
+            truth = workload.truth()["simgpu"]
+            self.assertGreater(truth["executions"], 0)
+            self.assertEqual(profile["quality"]["joined"], truth["executions"])
+            self.assertEqual(total(profile), truth["gpu_ns"])
+            self.assert_all_rooted(profile)
+            view = wait_injected(sidecar)
+            self.assertEqual(view["pid"], workload.pid)
+            self.assertRegex(view["library"], r"^/proc/thread-self/fd/\d+$")
+            self.assertTrue(view["socket"].startswith(str(bench.sockets)), view)
+            self.assert_same(profile, preset.result()[0])
+
+    def test_launches(self):
+        self.check_whole_run("launch_loop", "--iterations", 2000, "--rate", 2000)
+
+    def test_copies(self):
+        self.check_whole_run("copies", "--iterations", 300)
+
+    def test_deep_stacks(self):
+        self.check_whole_run("deep_stacks", "--iterations", 500, "--rate", 500)
+
+    def test_graphs(self):
+        self.check_whole_run("graph_replay", "--iterations", 100, "--rate", 100, "--nodes", 20)
 
     def test_without_a_shared_directory(self):
         with Bench() as bench:
@@ -192,4 +203,4 @@ class InjectTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=4)

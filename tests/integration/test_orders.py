@@ -275,4 +275,4 @@ class OrderTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)

@@ -8,9 +8,10 @@ from harness import Window, main, wait_until
 from packet_proxy import DelayingProxy
 
 ATTACHES = 400 if LONG else 100
-AT_ONCE = 50
+AT_ONCE = 100
+LOOK_S = 0.25  # so many of them look
 MOST_S = 2.0
-BOUND_S = 150  # some fifty delays behind one another, fifty attaches beside each other
+BOUND_S = 150  # some fifty delays behind one another, a hundred attaches beside each other
 
 SHIM_STEPS = ("socket", "bind", "fchmodat", "listen", "renameat", "clone3", "prctl", "accept4", "getsockopt", "sendmsg",
               "recvmsg", "mmap")
@@ -45,13 +46,14 @@ class DelayedTest(unittest.TestCase):
                 def armed():
                     return "armed" in [process["state"] for process in sidecar.get_json("/status")["processes"]]
 
-                wait_until(lambda: sidecar.request("/readyz")[0] == 200, "readyz to be 200", BOUND_S)
+                wait_until(lambda: sidecar.request("/readyz")[0] == 200, "readyz to be 200", BOUND_S, LOOK_S)
                 keeping = Window(sidecar, 600)  # somebody wants a profile all the while; ends with the sidecar
                 keeping.thread.daemon = True
                 keeping.thread.start()
-                wait_until(armed, "the shim to be armed", BOUND_S)
+                wait_until(armed, "the shim to be armed", BOUND_S, LOOK_S)
                 for steps in (rig.shim_steps, rig.sidecar_steps):
-                    wait_until(lambda steps=steps: steps.lines()[-1] == "done", "the delays to be used up", BOUND_S)
+                    wait_until(lambda steps=steps: steps.lines()[-1] == "done", "the delays to be used up", BOUND_S,
+                               LOOK_S)
                 wait_until(armed, "the shim to be armed still", BOUND_S)
                 proxy.most_s = 0.0  # the handshake is over
                 check_window(sidecar, stepped, 20)

@@ -50,12 +50,15 @@ class FrozenTest(unittest.TestCase):
         count = handshake_steps(traced)
         self.assertGreater(count, 30)
         seen = []
-        begin = time.monotonic()
+        begin, may_miss = time.monotonic(), SLACK
         failures = in_parallel(range(1, count + 1), lambda step: seen.append(run(step)))
+        if calls - set(seen):  # on a busy machine a handshake has more waits in it, and its end comes later
+            failures |= in_parallel(range(count + 1, count + 1 + SLACK), lambda step: seen.append(run(step)))
+            count, may_miss = count + SLACK, 2 * SLACK
         missed = [call for call in seen if call is None]
         print(f"{traced}: {len(seen) - len(missed)} of {count} steps in {time.monotonic() - begin:.0f} s")
         self.assertEqual(failures, {})
-        self.assertLessEqual(len(missed), SLACK)
+        self.assertLessEqual(len(missed), may_miss)
         self.assertEqual(calls - set(seen), set(), "calls of the handshake behind which nobody was stopped")
 
     def test_shim_frozen_at_each_step(self):

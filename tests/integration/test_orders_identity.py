@@ -168,4 +168,4 @@ class IdentityTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=4)

@@ -97,4 +97,4 @@ class TwoRequestsTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=2)
