@@ -153,13 +153,13 @@ class InjectTest(ProfileTest):
             recording = operator.record(log, "-pid", pid, *flags)
             try:
 
-                def armed():
+                def recorded():
                     with open(log.name, encoding="utf-8") as file:
                         text = file.read()
                     self.assertIsNone(recording.poll(), text)
-                    return "armed process" in text
+                    return "armed process" in text and "info recording" in text
 
-                wait_until(armed, f"{name} to be armed", 20)
+                wait_until(recorded, f"{name} to be recorded", 20)
                 self.let(name, "start")
                 truth = self.truth(name)
                 self.let(name, "end")
@@ -180,11 +180,8 @@ class InjectTest(ProfileTest):
         profile, truth = self.profile(operator, name, pid, *flags)
         self.assertEqual(truth["launches"], LAUNCHES)
         quality = profile["quality"]
-        self.assert_nothing_lost(profile)
         self.assertEqual((quality["shim_launches"], quality["shim_executions"]), (LAUNCHES, LAUNCHES))
-        self.assert_launches(profile, quality["launches"])
-        # Not all of them: some launches at an edge of record's window were seen to be missing from it.
-        self.assertGreater(quality["launches"], 0.9 * LAUNCHES)
+        self.assert_launches(profile, LAUNCHES)
         self.assert_all_rooted(profile)
 
     def check_refused(self, sidecar_name, name, *words):

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import sys
-import time
 
 from gpu_harness import BUNDLE, DOUBLE, ROOT, GpuBench, executions, harness, wait_until
 
@@ -26,12 +25,9 @@ def children(pid):
             for child in (task / "children").read_text().split()]
 
 
-def arming_or_armed(pid):
-    try:
-        return any((task / "comm").read_text() == "pillion-capture\n"
-                   for task in pathlib.Path(f"/proc/{pid}/task").iterdir())
-    except FileNotFoundError:
-        return False
+def armed(log_path, pids):
+    text = pathlib.Path(log_path).read_text()
+    return any(f"armed process {pid} " in text for pid in pids)
 
 
 def recorded(bench):
@@ -40,9 +36,8 @@ def recorded(bench):
     process, log = bench.start([BUNDLE / "pillion", "record", "-format", "json", "-o", out, "--", *fixed.command],
                                environment)
     wait_until(lambda: said(log, "context") or process.poll() is not None, "the program's context", 90)
-    wait_until(lambda: process.poll() is not None or any(map(arming_or_armed, children(process.pid))),
-               "the shim to be armed", 30)
-    time.sleep(1.5)  # from a context to its first recorded launch
+    wait_until(lambda: process.poll() is not None or armed(log, children(process.pid)) and said(log, "recording"),
+               "the program to be armed and the window to be open", 30)
     fixed.start.touch()
     wait_until(lambda: said(log, "done") or process.poll() is not None, "the program to be done", 90)
     fixed.end.touch()

@@ -195,6 +195,17 @@ def proc_hidden_while_attached(test, beside):
     beside.end()
 
 
+def proc_of_others_is_let_alone(test, beside):
+    """The workload itself: it does not hide the /proc of whoever started it. Here that is a shell with one of its own."""
+    beside.start(shim=False, wrapper=(*PRIVATE_MOUNTS, "sh", "-c", '"$@"; exit $?', "sh"))
+    for action in ("hide_proc", "hide_other_pids"):
+        beside.workload.tell(action)
+        test.assertRegex(beside.workload.line(), "^failed: ")
+    beside.workload.process.stdin.close()
+    test.assertEqual(beside.workload.process.wait(20), 0)
+    test.assertEqual(beside.workload.stderr_path.read_text().count("/proc is not this program's own"), 2)
+
+
 def chroot_before_the_first_window(test, beside):
     """CUPTI is looked for when a window asks for it, and is not to be found then."""
     beside.start()
@@ -334,6 +345,7 @@ ROWS = [
     inert("proc_hidden_before_start", ["hide_proc"], "inert: /proc does not tell who we are", skip=NEEDS_ROOT,
           wrapper=PRIVATE_MOUNTS),
     row(proc_hidden_while_attached, NEEDS_ROOT),
+    row(proc_of_others_is_let_alone, NEEDS_ROOT),
     exact("proc_with_hidepid", ["hide_other_pids"], skip=NEEDS_ROOT, wrapper=PRIVATE_MOUNTS),
     exact("threads_with_16_kib", armed=[("small_threads 40", 160)]),
     exact("detached_threads_that_end", armed=[("detached_threads 200", 800)]),

@@ -7,10 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 
 #include "adverse.h"
 
@@ -49,9 +52,38 @@ bool change_locale(const std::string& zone) {
   return std::setlocale(LC_ALL, "C.UTF-8") != nullptr;
 }
 
-// The program has to have a mount namespace of its own.
-bool hide_proc(const std::string&) { return ::mount("none", "/proc", "tmpfs", 0, nullptr) == 0; }
-bool hide_other_pids(const std::string&) { return ::mount("proc", "/proc", "proc", 0, "hidepid=2") == 0; }
+std::string link_text(const std::string& path) {
+  char text[128];
+  const ssize_t length = ::readlink(path.c_str(), text, sizeof text);
+  return {text, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+// Whether what is mounted on /proc would be on the /proc of whoever started this program, too: it shares the
+// mount namespace, or what is mounted there is passed on to others.
+bool proc_is_shared() {
+  const std::string own = link_text("/proc/self/ns/mnt");
+  const std::string parents = link_text("/proc/" + std::to_string(::getppid()) + "/ns/mnt");
+  if (own.empty() || parents.empty() || own == parents) return true;
+  std::ifstream mounts("/proc/self/mountinfo");
+  bool passed_on = true;
+  for (std::string line; std::getline(mounts, line);) {
+    // Fields: id, parent, device, root, mount point, options, tags ("shared:1") up to a "-". The last one is
+    // on top.
+    if (line.find(" /proc ") != std::string::npos) passed_on = line.find(" shared:") != std::string::npos;
+  }
+  return passed_on;
+}
+
+bool mount_on_proc(const char* type, const char* options) {
+  if (proc_is_shared()) {
+    std::fputs("adverse: /proc is not this program's own: start it under `unshare --mount`\n", stderr);
+    return false;
+  }
+  return ::mount(type, "/proc", type, 0, options) == 0;
+}
+
+bool hide_proc(const std::string&) { return mount_on_proc("tmpfs", nullptr); }
+bool hide_other_pids(const std::string&) { return mount_on_proc("proc", "hidepid=2"); }
 
 constexpr Action kActions[] = {
     {"umask", set_umask},
