@@ -3,32 +3,15 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "abi/pillion_abi.h"
 #include "flags.h"
+#include "manual.h"
 #include "variables.h"
 
 namespace pillion {
 namespace {
-
-constexpr const char* kUsage = R"(pillion: a GPU profiler that rides along in a pod
-
-usage:
-  pillion [serve] [flags]                     answer profiles over HTTP
-  pillion record [flags] [-pid N]             write one profile of what is attached
-  pillion record [flags] -- COMMAND ARGS...   start COMMAND with the shim and profile it
-  pillion inject [flags] -pid N               load the shim into a CUDA process that runs
-  pillion doctor [flags] [-pid N]             say what can be profiled and injected into, and what is missing
-  pillion install [flags] DIR                 copy the shim and CUPTI to where a workload can load them
-  pillion probe [flags] live|ready            ask a running pillion; exit code 0 means yes
-  pillion help [COMMAND]                      the flags and environment variables of a command
-  pillion version                             of the program and of the wire to the shims
-
-Flags are written -name value, -name=value or with two dashes. `pillion COMMAND -help` shows those of a command.
-A flag's default is taken by every command; what else cannot apply is refused.
-Exit codes: 0 done, 1 internal error, 2 usage, 3 no shim, 4 refused, 5 target gone. `record -- COMMAND` that has
-written its profile exits as COMMAND did (128 + N when signal N ended it).
-)";
 
 constexpr const char* kSocketDirFlag = "socket-dir";
 
@@ -40,6 +23,7 @@ struct Given {
 // The command line, taken apart but not yet judged.
 struct Parts {
   std::string command = "serve";
+  bool named = false;  // the command, by the user
   std::vector<Given> given;
   std::vector<std::string> positional;
   std::vector<std::string> after_dashes;
@@ -82,7 +66,10 @@ Result<std::size_t> take_flag(const std::vector<std::string>& arguments, std::si
 Result<Parts> take_apart(const std::vector<std::string>& arguments) {
   Parts parts;
   std::size_t at = 0;
-  if (!arguments.empty() && !arguments[0].starts_with('-')) parts.command = arguments[at++];
+  if (!arguments.empty() && !arguments[0].starts_with('-')) {
+    parts.command = arguments[at++];
+    parts.named = true;
+  }
   while (at < arguments.size()) {
     const auto& argument = arguments[at];
     if (argument == "--") {
@@ -114,11 +101,10 @@ Result<Mode> find_mode(const Parts& parts) {
 }
 
 Help make_help(const Parts& parts, Mode mode) {
-  ModeSet modes = mode_bit(mode);
-  if (parts.command == "record") modes = mode_bit(Mode::record_attach) | mode_bit(Mode::record_command);
-  const std::string environment = variables_help(modes);
-  return {std::string(kUsage) + "\nflags of " + parts.command + ":\n" + flags_help(modes) +
-          (environment.empty() ? "" : "\nenvironment of " + parts.command + ":\n" + environment)};
+  const ModeSet modes = parts.command == "record" ? kRecord : mode_bit(mode);
+  std::string page = manual_page(parts.command, modes);
+  if (!parts.named) page = overview() + "\nWithout a command it serves.\n\n" + page;
+  return {std::move(page)};
 }
 
 Help make_version() {
@@ -141,7 +127,8 @@ Result<void> turn_help_and_version(Parts& parts) {
   }
   parts.help = help;
   parts.version = !help;
-  parts.command = parts.positional.empty() ? "serve" : parts.positional[0];
+  parts.named = !parts.positional.empty();
+  parts.command = parts.named ? parts.positional[0] : "serve";
   return {};
 }
 

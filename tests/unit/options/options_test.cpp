@@ -280,14 +280,37 @@ TEST_CASE("help of a command by name") {
   CHECK(refused({"help", "record", "probe"}).find("'probe'") != std::string::npos);
 }
 
+std::string help(const Arguments& arguments) {
+  const auto result = parse_options(arguments, {});
+  REQUIRE(result);
+  REQUIRE(std::holds_alternative<Help>(*result));
+  return std::get<Help>(*result).text;
+}
+
 TEST_CASE("help is text, not an error, for every command") {
   for (const Arguments& arguments :
        {Arguments{"-help"}, {"--help"}, {"-h"}, {"record", "-help"}, {"install", "-help"}, {"probe", "-h"}}) {
-    const auto result = parse_options(arguments, {});
-    REQUIRE(result);
-    REQUIRE(std::holds_alternative<Help>(*result));
-    CHECK(std::get<Help>(*result).text.find("-log-level") != std::string::npos);
+    CHECK(help(arguments).find("-log-level") != std::string::npos);
   }
+}
+
+TEST_CASE(
+    "each command's page says what it does, with flags, exit codes and an example, and is for it alone") {
+  for (const std::string command : {"serve", "record", "inject", "doctor", "install", "probe"}) {
+    INFO(command);
+    const std::string page = help({command, "-help"});
+    CHECK(page.starts_with("pillion " + command + ": "));
+    for (const char* section :
+         {"\nusage:\n  pillion ", "\nflags:\n  -", "\nexit codes:\n  0  ", "\nexample:\n  "}) {
+      INFO(section);
+      CHECK(page.find(section) != std::string::npos);
+    }
+    CHECK(page.find("\nflags:") < page.find("\nexit codes:"));
+    CHECK(help({"-help"}).find("  pillion " + (command == "serve" ? "[serve]" : command) + " ") !=
+          std::string::npos);
+  }
+  CHECK(help({"inject", "-help"}).find("-wait-for-shim") == std::string::npos);
+  CHECK(help({"help", "serve"}) == help({"serve", "-h"}));
 }
 
 }  // namespace
