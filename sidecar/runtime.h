@@ -16,7 +16,9 @@ namespace pillion {
 enum class WaitOutcome : std::uint8_t {
   attached,  // a shim is connected
   deadline,  // Options::wait_for_shim is over
-  refused,   // it is over, and shims are there that do not take us: who_refused() names them
+  refused,   // it is over, and shims are there that do not take us; or at once, because the process of
+             // Options::pid has no shim and cannot be injected into: who_refused() says which
+  failed,    // Options::inject was tried on that process, and failed: who_refused() says why
   gone,      // record: the process of Options::pid is not there
   stopped    // the stop token asked for it
 };
@@ -42,7 +44,7 @@ class Runtime {
   [[nodiscard]] virtual std::string what_was_seen() = 0;
 
   // For people, a line for each shim that does not take us: whose it is, and why (another sidecar's pid, its
-  // user). Empty when there is none.
+  // user); or why the shim does not come into the process of Options::pid. Empty when there is none.
   [[nodiscard]] virtual std::string who_refused() = 0;
 
   // Blocks until at least one process has been attached and every one that was has ended (true), or until

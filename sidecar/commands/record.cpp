@@ -42,6 +42,9 @@ int nothing_to_record(const Options& options, Runtime& runtime, WaitOutcome outc
     case WaitOutcome::refused:
       log(LogLevel::error, runtime.who_refused());
       return kRefused;
+    case WaitOutcome::failed:
+      log(LogLevel::error, runtime.who_refused());
+      return kInternal;
     case WaitOutcome::gone:
       log(LogLevel::error, "there is no process " + std::to_string(options.pid.value_or(0)));
       return kTargetGone;

@@ -18,7 +18,8 @@ int wait_until_done(const Options& options, Runtime& runtime, const std::stop_to
     case WaitOutcome::refused:
       log(LogLevel::error, runtime.who_refused());
       return kRefused;
-    case WaitOutcome::gone:  // only record asks
+    case WaitOutcome::failed:  // only record asks
+    case WaitOutcome::gone:    // as well
     case WaitOutcome::attached:
       break;
   }

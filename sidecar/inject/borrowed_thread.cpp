@@ -15,6 +15,7 @@
 
 #include "inject/loader_page.h"
 #include "inject/proc_text.h"
+#include "inject/shortage.h"
 #include "inject/stopped_thread.h"
 #include "inject/thread_choice.h"
 
@@ -78,9 +79,7 @@ class Loan {
     auto number = call(file_call());
     if (!number) return failed(number);
     if (*number < 0) {
-      errno = static_cast<int>(-*number);
-      return fail_errno(in_memory() ? "make a memory file in process" : "make a file in process",
-                        std::to_string(found_.pid));
+      return not_granted(in_memory() ? "make a memory file in process" : "make a file in process", -*number);
     }
     number_ = *number;
     observer_(Step::file_made);
@@ -109,8 +108,7 @@ class Loan {
                                                       static_cast<std::uint64_t>(number_), 0}));
     if (!code) return failed(code);
     if (*code < 0 && *code > -4096) {
-      errno = static_cast<int>(-*code);
-      return fail_errno("map the loader's code in process", std::to_string(found_.pid));
+      return not_granted("map the loader's code in process", -*code);
     }
     code_ = static_cast<std::uint64_t>(*code);
     observer_(Step::code_mapped);
@@ -119,8 +117,7 @@ class Loan {
     auto result = wait_for_creation();
     if (!result) return failed(result);
     if (*result != 0) {
-      errno = static_cast<int>(*result);
-      return fail_errno("create a thread in process", std::to_string(found_.pid));
+      return not_granted("create a thread in process", *result);
     }
     number_ = -1;  // the loader's from here on
     code_ = 0;
@@ -213,6 +210,11 @@ class Loan {
     if (in_memory()) return way_back_.system_call(SYS_memfd_create, {name, MFD_CLOEXEC | MFD_ALLOW_SEALING});
     return way_back_.system_call(SYS_openat, {static_cast<std::uint64_t>(AT_FDCWD), name,
                                               O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0700});
+  }
+
+  // By the kernel or libc, to the target; everything is as it was at a call's exit.
+  [[nodiscard]] tl::unexpected<Error> not_granted(const char* what, std::int64_t number) const {
+    return fail_in_target(what, std::to_string(found_.pid), static_cast<int>(number), found_.pid);
   }
 
   tl::unexpected<Error> gone() {

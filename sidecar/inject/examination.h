@@ -68,9 +68,11 @@ struct Examination {
 enum class RefusalReason : std::uint8_t {
   no_process,  // there is none with that pid, or it is ending
   kernel_thread,
-  not_a_target,        // a thread, pillion itself, stopped, or in its parent's memory between vfork and exec
+  not_a_target,        // for now: stopped, or in its parent's memory between vfork and exec
+  never_a_target,      // a thread, pillion itself, or a program with more rights than who started it
   not_permitted,       // hint names the capability or the setting
-  traced,              // a debugger or another injector has it
+  traced,              // a debugger has it
+  injecting,           // another injection has it, for some milliseconds
   other_architecture,  // 32 bits, or not x86-64
   static_program,
   musl,

@@ -19,7 +19,9 @@
 #include "base/printable.h"
 #include "inject/borrowed_thread.h"
 #include "inject/loader_link.h"
+#include "inject/other_injection.h"
 #include "inject/shim_file.h"
+#include "inject/shortage.h"
 #include "inject/target_library.h"
 
 namespace pillion::inject {
@@ -79,7 +81,12 @@ class Injection {
     const auto patience =
         static_cast<std::uint64_t>(std::chrono::nanoseconds(settings_.thread_patience).count());
     auto borrowed = borrow_thread(*target_, found_, patience, observer);
-    if (!borrowed) return tl::make_unexpected(borrowed.error());
+    if (!borrowed) {
+      // Another one may have come first since the examination: then that thread is traced already, or stands
+      // still.
+      if (other_injection_seen()) return InjectionStatus::in_progress;
+      return tl::make_unexpected(borrowed.error());
+    }
     report_.tid = borrowed->tid;
     report_.stopped_ns = borrowed->stopped_ns;
     if (found_.delivery == Delivery::file) remove_loader_name();
@@ -109,10 +116,20 @@ class Injection {
     return InjectionStatus::already_there;
   }
 
+  // Says whose it is.
+  bool other_injection_seen() {
+    const std::string who = find_other_injector("/proc", found_.pid);
+    set_text(report_.text, who);
+    return !who.empty();
+  }
+
   Result<InjectionStatus> use_loader(LoaderLink& loader, const ShimFile& shim) {
     auto claimed = claim(loader);
     if (!claimed) return tl::make_unexpected(claimed.error());
-    if (!*claimed) return InjectionStatus::in_progress;
+    if (!*claimed) {
+      (void)other_injection_seen();
+      return InjectionStatus::in_progress;
+    }
     reached(Step::claimed);
     if (const auto there = look_for_shim()) return *there;
     auto library = bring_shim(loader, shim);
@@ -261,8 +278,7 @@ class Injection {
   }
 
   tl::unexpected<Error> kernel_error(std::int64_t result, const char* what) const {
-    errno = static_cast<int>(-result);
-    return fail_errno(what, std::to_string(found_.pid));
+    return fail_in_target(what, std::to_string(found_.pid), static_cast<int>(-result), found_.pid);
   }
 
   const Examination& found_;

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #include "base/unique_fd.h"
 #include "inject/injection.h"
+#include "inject/other_injection.h"
 
 namespace pillion::inject {
 namespace {
@@ -38,6 +40,7 @@ SharedReport share_report() {
 [[noreturn]] void be_helper(const Examination& found, const InjectionSettings& settings,
                             InjectionReport& report) {
   ::syscall(SYS_close_range, 3u, ~0u, 0u);
+  ::prctl(PR_SET_NAME, kHelperName);
   sigset_t child;
   ::sigemptyset(&child);
   ::sigaddset(&child, SIGCHLD);
@@ -79,8 +82,11 @@ std::string words(const InjectionOutcome& outcome, const Examination& found) {
     case InjectionStatus::already_there:
       return process + " has the shim already (" + outcome.library + "): nothing was done";
     case InjectionStatus::in_progress:
+      if (!outcome.text.empty())
+        return "another injection into " + process + " is in progress, by " + outcome.text +
+               ": wait until it has ended, 30 s at most, and look again";
       return "another injection into " + process +
-             " is under way, or was broken off some seconds ago: try again";
+             " is in progress, or was broken off some seconds ago: try again";
     case InjectionStatus::target_gone:
       return process + " has ended";
     case InjectionStatus::failed:

@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "base/printable.h"
+#include "inject/shortage.h"
 
 namespace pillion::inject {
 namespace {
@@ -21,16 +23,13 @@ constexpr std::size_t kPathOffset = 0;      // in the loader's text
 constexpr std::uint64_t kHighNumber = 200;  // programs count on low descriptors
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
-tl::unexpected<Error> kernel_error(std::int64_t result, const char* what, const std::string& object) {
-  errno = static_cast<int>(-result);
-  return fail_errno(what, object);
-}
-
-Result<TargetLibrary> make_memory_file(LoaderLink& loader, const std::string& name, int slot) {
+Result<TargetLibrary> make_memory_file(LoaderLink& loader, std::uint32_t pid, const std::string& name,
+                                       int slot) {
   auto made = loader.system_call(SYS_memfd_create,
                                  {loader.put_text(kPathOffset, name), MFD_CLOEXEC | MFD_ALLOW_SEALING}, slot);
   if (!made) return tl::make_unexpected(made.error());
-  if (*made < 0) return kernel_error(*made, "make a memory file in the target for", name);
+  if (*made < 0)
+    return fail_in_target("make a memory file in the target for", name, static_cast<int>(-*made), pid);
   const auto low = static_cast<std::uint64_t>(*made);
   std::int64_t number = *made;
   auto high = loader.system_call(SYS_fcntl, {low, F_DUPFD_CLOEXEC, kHighNumber}, slot);
@@ -66,7 +65,7 @@ std::string read_string(std::uint32_t pid, std::uint64_t address) {
 
 Result<TargetLibrary> make_library(LoaderLink& loader, const Examination& found, const std::string& name,
                                    int slot) {
-  if (found.delivery == Delivery::memfd) return make_memory_file(loader, name, slot);
+  if (found.delivery == Delivery::memfd) return make_memory_file(loader, found.pid, name, slot);
   const std::string path = found.file_directory + "/" + name + "." + std::to_string(found.inner_pid);
   const std::uint64_t text = loader.put_text(kPathOffset, path);
   // One that an injection left behind which was broken off; ours by the claim on the process.
@@ -76,7 +75,8 @@ Result<TargetLibrary> make_library(LoaderLink& loader, const Examination& found,
       {static_cast<std::uint64_t>(AT_FDCWD), text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0700},
       slot);
   if (!made) return tl::make_unexpected(made.error());
-  if (*made < 0) return kernel_error(*made, "make in the target's root", path);
+  if (*made < 0)
+    return fail_in_target("make in the target's root", path, static_cast<int>(-*made), found.pid);
   return TargetLibrary{*made, path, false};
 }
 
@@ -110,6 +110,11 @@ Result<void> load_library(LoaderLink& loader, const TargetProcess& target, const
   if (found.functions.dlerror != 0) {
     auto text = loader.call(found.functions.dlerror, {});
     if (text && *text != 0) why = read_string(target.pid(), *text);
+  }
+  // The linker says in words what it ran out of.
+  for (const int number : {EMFILE, ENOMEM}) {
+    if (why.find(std::strerror(number)) != std::string::npos)
+      why += ": " + shortage("/proc", found.pid, number);
   }
   return fail("load into process", std::to_string(found.pid), why);
 }

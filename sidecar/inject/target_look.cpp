@@ -12,6 +12,7 @@
 
 #include "base/printable.h"
 #include "inject/initial_stack.h"
+#include "inject/other_injection.h"
 #include "inject/shim_socket.h"
 #include "inject/wait_channel.h"
 
@@ -76,11 +77,11 @@ std::optional<Refusal> judge_process(std::uint32_t pid, const ProcessStatus& sta
     return Refusal{RefusalReason::kernel_thread, who + " is a thread of the kernel",
                    "name a program's process"};
   if (status.thread_group != pid)
-    return Refusal{RefusalReason::not_a_target,
+    return Refusal{RefusalReason::never_a_target,
                    number + " is a thread of process " + std::to_string(status.thread_group),
                    "-pid " + std::to_string(status.thread_group)};
   if (pid == static_cast<std::uint32_t>(::getpid()))
-    return Refusal{RefusalReason::not_a_target, "process " + number + " is pillion itself",
+    return Refusal{RefusalReason::never_a_target, "process " + number + " is pillion itself",
                    "name another process"};
   if (live.any == 0) return Refusal{RefusalReason::no_process, who + " has ended", "name one that runs"};
   if (live.all_stopped)
@@ -93,6 +94,11 @@ std::optional<Refusal> judge_process(std::uint32_t pid, const ProcessStatus& sta
 std::optional<Refusal> judge_tracer(const std::string& proc_root, const std::string& who,
                                     std::uint32_t tracer) {
   if (tracer == 0) return std::nullopt;
+  if (tracer != UINT32_MAX && is_injection_helper(proc_root, tracer))
+    return Refusal{
+        RefusalReason::injecting,
+        "another injection into " + who + " is in progress, by " + injector_behind(proc_root, tracer),
+        "wait until it has ended, 30 s at most, and look again"};
   std::string by = "by a process that pillion cannot see";
   if (tracer != UINT32_MAX) {
     const auto folder = ProcessFolder::open(proc_root, tracer);
@@ -100,7 +106,7 @@ std::optional<Refusal> judge_tracer(const std::string& proc_root, const std::str
     by = "by " + name_of(tracer, parse_status(text));
   }
   return Refusal{RefusalReason::traced, who + " is traced " + by + ", and a process has one tracer at a time",
-                 "end the debugger or tracer (gdb, strace, another injection) first"};
+                 "end the debugger or tracer (gdb, strace) first"};
 }
 
 // The right to trace opens what the kernel guards by it; some files in /proc are their owner's besides, and
@@ -138,7 +144,7 @@ std::optional<Refusal> judge_security(const std::string& who, const ProcessFolde
                                       std::uint32_t thread) {
   if (!runs_secure(folder, thread)) return std::nullopt;
   return Refusal{
-      RefusalReason::not_a_target,
+      RefusalReason::never_a_target,
       who +
           " runs with more rights than who started it (setuid or file capabilities), and the shim stays "
           "inert there",

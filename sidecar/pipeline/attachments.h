@@ -113,6 +113,7 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
 
   [[nodiscard]] std::size_t connected() const;  // "attached"
   [[nodiscard]] std::size_t armed() const;
+  [[nodiscard]] bool undecided() const;  // some shim has yet to say whether it is one that -pid wants
   [[nodiscard]] bool ever_attached() const { return ever_attached_; }
   [[nodiscard]] AttachReport report() const;
 

@@ -141,6 +141,8 @@ std::size_t Attachments::connected() const {
   return count;
 }
 
+bool Attachments::undecided() const { return connected() < attachments_.size(); }
+
 std::size_t Attachments::armed() const {
   std::size_t count = 0;
   for (const auto& [path, attachment] : attachments_) {

@@ -47,7 +47,14 @@ std::string seen_from_here(std::uint32_t pid, const std::string& socket) {
 bool may_change(inject::RefusalReason reason) {
   using inject::RefusalReason;
   return reason == RefusalReason::no_cuda || reason == RefusalReason::traced ||
-         reason == RefusalReason::not_a_target;
+         reason == RefusalReason::injecting || reason == RefusalReason::not_a_target;
+}
+
+// Of a refusal, what a recording need not wait for. A process that is not there has ended, which is another
+// end.
+bool is_for_good(inject::RefusalReason reason) {
+  using inject::RefusalReason;
+  return reason == RefusalReason::traced || (!may_change(reason) && reason != RefusalReason::no_process);
 }
 
 }  // namespace
@@ -81,6 +88,7 @@ void Injections::look() {
 void Injections::consider(std::uint32_t pid) {
   const Program program{pid, inject::process_start_time("/proc", pid), program_of(pid)};
   const auto known = done_.find(program);
+  if (known == done_.end()) note_end(std::nullopt);
   if (program.start_time == 0 || (known != done_.end() && known->second) || is_prepared(pid)) return;
   InjectionView view;
   view.pid = pid;
@@ -89,15 +97,21 @@ void Injections::consider(std::uint32_t pid) {
     view.outcome = "refused";
     view.text = found.error().message();
     if (known == done_.end()) log(LogLevel::warning, "not injected: " + view.text);
+    if (is_for_good(found.error().kind)) note_end(GivenUp{true, view.text});
     return keep(program, std::move(view), !may_change(found.error().kind));
   }
+  note_end(std::nullopt);
   view.comm = found->comm;
   if (found->resident) {
     view.outcome = inject::status_name(inject::InjectionStatus::already_there);
     view.library = found->resident->path;
     view.socket = seen_from_here(pid, found->resident->socket);
     view.text = "the shim is there already and listens at " + view.socket;
-    if (view.socket.empty()) view.text = "the shim is there already, but listens nowhere";
+    if (view.socket.empty()) {
+      view.text = "the shim is there already, but listens nowhere";
+      note_end(GivenUp{true, "process " + std::to_string(pid) + " (" + found->comm +
+                                 ") has the shim, but without a socket: it has to be started again"});
+    }
     tell(*found, view.socket);
     return keep(program, std::move(view), true);
   }
@@ -117,6 +131,7 @@ void Injections::inject_into(const inject::Examination& found, InjectionView& vi
   view.stopped_ns = outcome.stopped_ns;
   log(injected ? LogLevel::info : LogLevel::warning, outcome.text);
   if (injected) tell(found, outcome.socket);
+  if (outcome.status == inject::InjectionStatus::failed) note_end(GivenUp{false, outcome.text});
 }
 
 void Injections::tell(const inject::Examination& found, const std::string& socket) {
@@ -134,6 +149,16 @@ void Injections::keep(const Program& program, InjectionView view, bool final) {
   const std::lock_guard lock(mutex_);
   views_[program] = std::move(view);
   if (views_.size() > kViewsMax) views_.erase(views_.begin());
+}
+
+void Injections::note_end(std::optional<GivenUp> end) {
+  const std::lock_guard lock(mutex_);
+  given_up_ = std::move(end);
+}
+
+std::optional<GivenUp> Injections::given_up() const {
+  const std::lock_guard lock(mutex_);
+  return config_.pid ? given_up_ : std::nullopt;
 }
 
 std::vector<InjectionView> Injections::views() const {

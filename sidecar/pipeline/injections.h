@@ -33,6 +33,12 @@ struct InjectionView {
   std::uint64_t stopped_ns = 0;
 };
 
+// Why the shim will not come into a process any more.
+struct GivenUp {
+  bool refused = true;  // otherwise the injection was begun, and failed
+  std::string text;     // for people: reason and remedy
+};
+
 // Brings the shim into processes that were started without it, each once (a program that was exec'd since
 // counts anew). One thread of its own, because an injection waits for its target.
 class Injections {
@@ -46,6 +52,11 @@ class Injections {
   void stop();  // waits for an injection that is under way
 
   [[nodiscard]] std::vector<InjectionView> views() const;  // any thread; the oldest are forgotten past 256
+
+  // Of the process that the configuration names; any thread. Nothing while a shim may still come: the process
+  // is yet to be looked at, the injection has worked or is under way, its driver will load the shim, or what
+  // is in the way may pass by itself. A tracer does not count as that: who knows how long it stays?
+  [[nodiscard]] std::optional<GivenUp> given_up() const;
 
  private:
   // What tells a program from the next one that its process runs.
@@ -62,12 +73,14 @@ class Injections {
   void inject_into(const inject::Examination& found, InjectionView& view);
   void tell(const inject::Examination& found, const std::string& socket);
   void keep(const Program& program, InjectionView view, bool final);
+  void note_end(std::optional<GivenUp> end);
 
   const InjectionsConfig config_;
   const Found found_;
   std::map<Program, bool> done_;  // the thread's; false: to be tried again
   mutable std::mutex mutex_;
   std::map<Program, InjectionView> views_;  // under mutex_
+  std::optional<GivenUp> given_up_;         // under mutex_
   std::jthread thread_;
 };
 

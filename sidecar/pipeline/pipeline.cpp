@@ -172,6 +172,7 @@ WaitOutcome Pipeline::wait_for_shim(std::stop_token stop) {
     if (options_.mode == Mode::record_attach && options_.pid && process_has_gone(*options_.pid)) {
       return WaitOutcome::gone;
     }
+    if (const auto end = given_up()) return end->refused ? WaitOutcome::refused : WaitOutcome::failed;
     if (bounded && steady_clock::now() >= deadline) {
       return turned_away().empty() ? WaitOutcome::deadline : WaitOutcome::refused;
     }
@@ -179,6 +180,15 @@ WaitOutcome Pipeline::wait_for_shim(std::stop_token stop) {
     bell_.wait_until(heard, bounded ? std::min(look, deadline) : look, stop);
   }
   return WaitOutcome::stopped;
+}
+
+std::optional<GivenUp> Pipeline::given_up() {
+  if (options_.mode != Mode::record_attach || !injections_) return std::nullopt;
+  auto end = injections_->given_up();
+  if (!end || !turned_away().empty()) return std::nullopt;
+  const auto hopeless =
+      ask(*attach_loop_, [this] { return attachments_->connected() == 0 && !attachments_->undecided(); });
+  return hopeless.value_or(false) ? end : std::nullopt;
 }
 
 bool Pipeline::wait_for_workload_end(std::stop_token stop) {
@@ -210,6 +220,7 @@ std::vector<TurnedAway> Pipeline::turned_away() {
 }
 
 std::string Pipeline::who_refused() {
+  if (const auto end = given_up()) return end->text;
   std::string text;
   for (const auto& one : turned_away()) {
     text += (text.empty() ? "" : "\n") + ("the shim of process " + std::to_string(one.pid)) +

@@ -44,6 +44,8 @@ class Pipeline : public Runtime, private http::ProfileService {
   [[nodiscard]] http::Condition alive() override;
 
   [[nodiscard]] Result<void> start_injections();
+  // Why `record -pid N -inject` need not wait: the shim will not come into the process, and none is there.
+  [[nodiscard]] std::optional<GivenUp> given_up();
   [[nodiscard]] std::size_t connected();
   [[nodiscard]] std::vector<TurnedAway> turned_away();
   [[nodiscard]] AttachReport report();

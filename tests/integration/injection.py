@@ -15,7 +15,7 @@ UNPRIVILEGED = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--
 NO_PTRACE = ("setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace")
 PTRACE_ALONE = ("setpriv", "--reuid=1000", "--regid=1000", "--clear-groups", "--inh-caps=-all,+sys_ptrace",
                 "--ambient-caps=-all,+sys_ptrace")
-DONE, REFUSED, GONE = 0, 4, 5
+DONE, FAILED, REFUSED, GONE = 0, 1, 4, 5
 EPOLL_PROGRAM = """#include <stdio.h>
 #include <sys/epoll.h>
 int main(void) {
@@ -59,8 +59,9 @@ class Operator:
         return done.returncode, {row["subject"]: row for row in process["rows"]}
 
 
-def refused(test, operator, pid, *words, force=False, code=REFUSED):
-    """Doctor says so beforehand, in the same words; inject refuses with them; with force, it does so as well."""
+def refused(test, operator, pid, *words, force=False, code=REFUSED, passes=False):
+    """Doctor says so beforehand, in the same words; inject refuses with them; with force, it does so as well. And a
+    recording that was to inject ends at once, unless what is in the way may pass by itself."""
     status, rows = operator.doctor(pid)
     verdict = rows["verdict"]
     test.assertEqual((status, verdict["state"]), (code, "missing"), rows)
@@ -72,6 +73,12 @@ def refused(test, operator, pid, *words, force=False, code=REFUSED):
         if not flags:
             test.assertIn(verdict["finding"].removeprefix("inject would be refused: "), done.stderr)
             test.assertIn(verdict["remedy"], done.stderr)
+    if not passes:
+        # Half an hour, which it does not take: run() gives it a minute.
+        done = operator.run("record", "-pid", pid, "-inject", "-wait-for-shim", "30m", "-o", "-")
+        test.assertEqual((done.returncode, done.stdout), (code, ""), done)
+        for word in words if code == REFUSED else ():
+            test.assertIn(word, done.stderr)
     return rows
 
 

@@ -16,6 +16,7 @@ from harness import WORKLOADS, ProfileTest, Window, main, wait_until
 from injection import (DONE, EPOLL_PROGRAM, GONE, NO_PTRACE, PTRACE_ALONE, REFUSED, UNPRIVILEGED, Operator, alive, build, bullseye_root,
                        injected, refused, sleeps, start, tid_state)
 from matrix import run_rows
+from target_shortages import SHORTAGES
 
 NEEDS_ROOT = "" if is_root() else "needs root"
 TRACER = """
@@ -146,7 +147,7 @@ def pid_namespace(test, beside):
     process = start(beside, ["unshare", "--pid", "--fork", "--mount-proc", build(beside, "gcc")])
     operator = Operator(beside)
     [child] = children(process.pid)
-    refused(test, operator, child, "does not use CUDA", "-force")
+    refused(test, operator, child, "does not use CUDA", "-force", passes=True)
     injected(test, operator, child, forecast=False)
     os.kill(int(child), signal.SIGKILL)
     process.wait(10)
@@ -184,7 +185,7 @@ def of_32_bits(test, beside):
 def no_cuda(test, beside):
     process = start(beside, [build(beside, "gcc")])
     operator = Operator(beside)
-    refused(test, operator, process.pid, "does not use CUDA", "-force")
+    refused(test, operator, process.pid, "does not use CUDA", "-force", passes=True)
     injected(test, operator, process.pid, forecast=False)
     test.assertTrue(alive(process))
 
@@ -290,7 +291,8 @@ def stopped(test, beside):
     os.kill(beside.workload.pid, signal.SIGSTOP)
     wait_until(lambda: tid_state(beside.workload.pid) == "T", "it to stop")
     operator = Operator(beside)
-    refused(test, operator, beside.workload.pid, "is stopped", f"kill -CONT {beside.workload.pid}", force=True)
+    refused(test, operator, beside.workload.pid, "is stopped", f"kill -CONT {beside.workload.pid}", force=True,
+            passes=True)
     test.assertEqual(tid_state(beside.workload.pid), "T")
     os.kill(beside.workload.pid, signal.SIGCONT)
     injected(test, operator, beside.workload.pid)
@@ -310,7 +312,7 @@ int main(void) {
 """)
     process = start(beside, [target])
     [child] = children(process.pid)
-    refused(test, Operator(beside), child, "between vfork and exec", f"-pid {process.pid}", force=True)
+    refused(test, Operator(beside), child, "between vfork and exec", f"-pid {process.pid}", force=True, passes=True)
     os.kill(int(child), signal.SIGKILL)
     sleeps(process.pid)
     test.assertTrue(alive(process))
@@ -320,7 +322,7 @@ def pillion_itself_and_no_process(test, beside):
     sidecar = beside.bench.sidecar("-wait-for-shim", "0")
     operator = Operator(beside)
     # Another pillion than the one that asks is a program like others.
-    refused(test, operator, sidecar.process.pid, "does not use CUDA")
+    refused(test, operator, sidecar.process.pid, "does not use CUDA", passes=True)
     refused(test, operator, 4194304, "there is no process 4194304", code=GONE)
     refused(test, operator, 2, "thread of the kernel", force=True)
 
@@ -334,7 +336,7 @@ def glibc_of_bullseye(test, beside):
     mounts = (f"mount -t proc proc {root}/proc && mount -t tmpfs none {root}/tmp && mkdir -p {root}{sockets} && "
               f"mount --bind {sockets} {root}{sockets} && ")
     perl = start(beside, ["unshare", "-m", "sh", "-c", mounts + f'exec chroot {root} "$@"', "sh", "/usr/bin/perl", "-e", '$| = 1; print "ready\\n"; sleep 1000 while 1'])
-    refused(test, operator, perl.pid, "does not use CUDA")
+    refused(test, operator, perl.pid, "does not use CUDA", passes=True)
     injected(test, operator, perl.pid, "in memory", forecast=False)
     test.assertTrue(alive(perl))
     dash = start(beside, ["chroot", root, "/bin/sh", "-c", "echo ready; read line"], stdin=subprocess.PIPE)
@@ -381,13 +383,11 @@ ROWS = [
     row(mount_namespace_with_proc, NEEDS_ROOT), row(mount_namespace_without_proc, NEEDS_ROOT),
     row(chroot_without_proc, NEEDS_ROOT), row(chroot_without_libraries, NEEDS_ROOT), row(proc_of_another_namespace, NEEDS_ROOT), row(pid_namespace, NEEDS_ROOT),
     row(statically_linked), row(static_position_independent), row(musl), row(of_32_bits), row(no_cuda),
-    row(filter_that_kills), row(filter_that_refuses), row(traced),
-    row(another_user_without_rights, NEEDS_ROOT), row(root_without_the_capability, NEEDS_ROOT),
+    row(filter_that_kills), row(filter_that_refuses), row(traced), row(another_user_without_rights, NEEDS_ROOT), row(root_without_the_capability, NEEDS_ROOT),
     row(both_without_the_capability, NEEDS_ROOT), row(another_user_with_the_capability_alone, NEEDS_ROOT),
-    row(epoll_with_the_capability_alone, NEEDS_ROOT),
-    row(not_dumpable, NEEDS_ROOT), row(in_a_user_namespace, NEEDS_ROOT), row(from_within_a_user_namespace, NEEDS_ROOT),
+    row(epoll_with_the_capability_alone, NEEDS_ROOT), row(not_dumpable, NEEDS_ROOT), row(in_a_user_namespace, NEEDS_ROOT), row(from_within_a_user_namespace, NEEDS_ROOT),
     row(stopped), row(between_vfork_and_exec), row(pillion_itself_and_no_process), row(glibc_of_bullseye, NEEDS_ROOT),
-    row(two_at_once), row(dies_in_the_middle),
+    row(two_at_once), row(dies_in_the_middle), *SHORTAGES,
 ]
 
 

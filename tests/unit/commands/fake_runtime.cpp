@@ -13,6 +13,7 @@ Result<void> FakeRuntime::start() {
 WaitOutcome FakeRuntime::wait_for_shim(std::stop_token stop) {
   if (script_.shim_comes) return WaitOutcome::attached;
   if (script_.target_gone) return WaitOutcome::gone;
+  if (script_.injection_fails) return WaitOutcome::failed;
   std::mutex mutex;
   std::condition_variable_any changed;
   std::unique_lock lock(mutex);

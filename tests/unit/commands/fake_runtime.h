@@ -12,7 +12,8 @@ namespace pillion {
 struct FakeScript {
   bool shim_comes = true;
   bool start_fails = false;
-  std::string refuses;  // who_refused(): shims are there that do not take us
+  std::string refuses;           // who_refused(): shims are there that do not take us
+  bool injection_fails = false;  // and who_refused() says why
   bool target_gone = false;
   std::stop_source workload_end;  // requested by the test: the workload has ended
   http::FakeService service;

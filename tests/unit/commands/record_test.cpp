@@ -85,6 +85,15 @@ TEST_CASE_METHOD(RecordFixture, "a shim that another sidecar holds is 4, a proce
   CHECK(gone.get() == kTargetGone);
 }
 
+TEST_CASE_METHOD(RecordFixture, "an injection that failed is 1, at once") {
+  script.shim_comes = false;
+  script.injection_fails = true;
+  script.refuses = "make a memory file in process 42: Too many open files";
+  auto failed = start_record({"record", "-pid", "42", "-inject", "-wait-for-shim", "1h", "-o", output});
+  REQUIRE(finished(failed));
+  CHECK(failed.get() == kInternal);
+}
+
 TEST_CASE_METHOD(RecordFixture,
                  "what stood under the name stays when the profile does not fit, which is kept") {
   write_file(output, "the last one");

@@ -99,6 +99,51 @@ TEST_CASE("a second injection finds the shim of the first", "[injector]") {
   CHECK(target.end() == "whole 7");
 }
 
+TEST_CASE("a second injection is told whose the first is, while a thread is borrowed and afterwards",
+          "[injector]") {
+  const Step step = GENERATE(Step::stopped, Step::claimed);
+  LiveTarget target("nanosleep");
+  int reached[2];
+  int go_on[2];
+  REQUIRE(::pipe(reached) == 0);
+  REQUIRE(::pipe(go_on) == 0);
+  // The helper process keeps no file but the first three: the pipes lie there meanwhile.
+  const UniqueFd saved_in(::dup(0));
+  const UniqueFd saved_out(::dup(1));
+  ::dup2(go_on[0], 0);
+  ::dup2(reached[1], 1);
+  InjectionSettings slow = settings();
+  InjectionSettings hasty = settings();
+  hasty.thread_patience = 200ms;  // the thread is the other's
+  slow.observer = [step](Step now) {
+    char byte = 0;
+    if (now == step && ::write(1, &byte, 1) == 1) (void)!::read(0, &byte, 1);
+  };
+  auto first = std::async(std::launch::async, [&] { return inject(target.found(), slow); });
+  char byte = 0;
+  const bool waits = ::read(reached[0], &byte, 1) == 1;
+  const auto seen = examine(target.found().pid, {.force = true});
+  const InjectionOutcome second = inject(target.found(), hasty);
+  const bool released = ::write(go_on[1], &byte, 1) == 1;
+  const InjectionOutcome outcome = first.get();
+  ::dup2(saved_in.get(), 0);
+  ::dup2(saved_out.get(), 1);
+  for (const int fd : {reached[0], reached[1], go_on[0], go_on[1]}) ::close(fd);
+  REQUIRE(waits);
+  REQUIRE(released);
+  CHECK(outcome.status == InjectionStatus::injected);
+  const std::string whose = "by process " + std::to_string(::getpid()) + " (unit_inject) of user ";
+  CHECK(second.status == InjectionStatus::in_progress);
+  INFO(second.text);
+  CHECK(second.text.find(whose) != std::string::npos);
+  if (step == Step::stopped) {
+    REQUIRE_FALSE(seen);
+    CHECK(seen.error().kind == RefusalReason::injecting);
+    CHECK(seen.error().reason.find(whose) != std::string::npos);
+  }
+  CHECK(target.end() == "whole 7");
+}
+
 TEST_CASE("of racing injections one comes through, the others touch nothing", "[injector]") {
   LiveTarget target("nanosleep", 2);
   std::vector<std::future<InjectionOutcome>> racing;

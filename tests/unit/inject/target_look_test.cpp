@@ -101,7 +101,7 @@ TEST_CASE("without CUDA: refused unless forced") {
 TEST_CASE("pillion itself, a thread, no process, a process that has ended") {
   const auto own = examine(static_cast<std::uint32_t>(::getpid()));
   REQUIRE_FALSE(own);
-  CHECK(own.error().kind == RefusalReason::not_a_target);
+  CHECK(own.error().kind == RefusalReason::never_a_target);
 
   std::atomic<std::uint32_t> tid{0};
   std::atomic<bool> end{false};
@@ -116,7 +116,7 @@ TEST_CASE("pillion itself, a thread, no process, a process that has ended") {
   end.notify_one();
   thread.join();
   REQUIRE_FALSE(of_thread);
-  CHECK(of_thread.error().kind == RefusalReason::not_a_target);
+  CHECK(of_thread.error().kind == RefusalReason::never_a_target);
   CHECK(of_thread.error().hint == "-pid " + std::to_string(::getpid()));
 
   const pid_t zombie = ::fork();
@@ -221,6 +221,32 @@ TEST_CASE("an inner pid that was meant for an outer one is explained") {
   REQUIRE(look.process);
   CHECK(look.process->kind == RefusalReason::no_process);
   CHECK(contains(look.process->hint, "-pid 4321"));
+}
+
+TEST_CASE("another injection that has the process is told from a debugger, and whose it is") {
+  FakeProc proc;
+  FakeProcess target;
+  target.pid = kPid;
+  target.tracer = 90;
+  proc.add(target);
+  FakeProcess helper;
+  helper.pid = 90;
+  helper.name = "pillion-inject";
+  helper.parent = 89;
+  helper.uid = 7;
+  proc.add(helper);
+  FakeProcess parent;
+  parent.pid = 89;
+  parent.name = "pillion";
+  proc.add(parent);
+  const auto seen = look_at_fake(proc).tracer;
+  REQUIRE(seen);
+  CHECK(seen->kind == RefusalReason::injecting);
+  CHECK(contains(seen->reason, "is in progress, by process 89 (pillion) of user 7"));
+  // Whose parent cannot be seen is named itself.
+  helper.parent = 0;
+  proc.add(helper);
+  CHECK(contains(look_at_fake(proc).tracer->reason, "by process 90 (pillion-inject) of user 7"));
 }
 
 TEST_CASE("a tracer that this PID namespace cannot see") {
