@@ -200,7 +200,6 @@ std::uint32_t StackBuilder::stack(TargetId target, const StackTable& table, Stac
 
 std::uint32_t StackBuilder::pseudo_stack(std::string_view name) { return list({pseudo(name)}); }
 
-
 std::uint32_t StackBuilder::of_launch(TargetId target, const StackTable* stacks, const JoinedSample& sample) {
   switch (sample.attribution) {
     case Attribution::exact:
