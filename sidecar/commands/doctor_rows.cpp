@@ -61,10 +61,11 @@ DoctorRow cuda_row(const inject::TargetLook& look) {
 DoctorRow delivery_row(const inject::TargetLook& look) {
   const auto& found = look.examination;
   if (look.delivery) return obstacle_row("delivery", look.delivery, "");
-  if (found.delivery == inject::Delivery::memfd)
-    return {"delivery", "in memory, as /proc/thread-self/fd/N", RowState::ok, {}};
+  const std::string otherwise = found.file_directory.empty()
+                                    ? "nothing, for no folder of its root can hold a file that it may execute"
+                                    : "a file in its " + found.file_directory;
   return {"delivery",
-          "as a file in its " + found.file_directory + " (" + found.delivery_reason + ")",
+          "in memory, as /proc/thread-self/fd/N; where it may make no memory file, " + otherwise,
           RowState::ok,
           {}};
 }

@@ -46,9 +46,10 @@ int report_outcome(const inject::InjectionOutcome& outcome, const inject::Examin
       std::fprintf(stderr, "pillion: %s\n", outcome.text.c_str());
       return kInternal;
   }
-  const std::string way = found.delivery == inject::Delivery::memfd
-                              ? "in memory, as " + outcome.library
-                              : "through the file " + outcome.library + " (" + found.delivery_reason + ")";
+  const bool in_memory = outcome.library.starts_with("/proc/");
+  const std::string way = in_memory ? "in memory, as " + outcome.library
+                                    : "through the file " + outcome.library +
+                                          ", which is removed again (it may make no memory file)";
   std::printf("process %u (%s) has the shim, given to it %s; thread %u stood still for %.2f ms\n", found.pid,
               found.comm.c_str(), way.c_str(), outcome.tid, static_cast<double>(outcome.stopped_ns) / 1e6);
   std::printf("it listens at %s, and will use %s\n", outcome.socket.c_str(),

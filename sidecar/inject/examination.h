@@ -13,7 +13,7 @@ namespace pillion::inject {
 // How the shim's file reaches the target.
 enum class Delivery : std::uint8_t {
   memfd,  // a memory file of the target's own, loaded as /proc/thread-self/fd/N
-  file    // a copy in Examination::file_directory, removed once it is loaded
+  file  // a copy in Examination::file_directory, removed once it is loaded: where it may make no memory file
 };
 
 // Addresses in the target's memory; 0 where a function is not there (only the optional ones may be 0).

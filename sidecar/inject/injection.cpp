@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "abi/pillion_injection.h"
 #include "base/printable.h"
@@ -81,6 +82,12 @@ class Injection {
     const auto patience =
         static_cast<std::uint64_t>(std::chrono::nanoseconds(settings_.thread_patience).count());
     auto borrowed = borrow_thread(*target_, found_, patience, observer);
+    if (!borrowed && may_make_no_memory_file(borrowed.error())) {
+      // The second choice: nothing was left behind by the first.
+      if (found_.file_directory.empty()) return fail_without_folder(borrowed.error());
+      found_.delivery = Delivery::file;
+      borrowed = borrow_thread(*target_, found_, patience, observer);
+    }
     if (!borrowed) {
       // Another one may have come first since the examination: then that thread is traced already, or stands
       // still.
@@ -114,6 +121,28 @@ class Injection {
     if (resident.empty()) return std::nullopt;
     set_text(report_.library, printable(resident));
     return InjectionStatus::already_there;
+  }
+
+  // A filter of its own, or vm.memfd_noexec=2.
+  [[nodiscard]] bool may_make_no_memory_file(const Error& error) const {
+    return found_.delivery == Delivery::memfd && error.operation.starts_with("make a memory file") &&
+           (error.number == EPERM || error.number == EACCES || error.number == ENOSYS);
+  }
+
+  static tl::unexpected<Error> fail_without_folder(Error error) {
+    error.detail =
+        "and no folder of its root can hold a file that it may execute: make /tmp, /var/tmp, "
+        "/dev/shm or /run one that is writable and not mounted with noexec";
+    return tl::make_unexpected(std::move(error));
+  }
+
+  // The borrowed thread's filter may be off while it is traced: here is where most refusals come.
+  Result<TargetLibrary> make_file(LoaderLink& loader, const std::string& name, int slot) {
+    auto library = make_library(loader, found_, name, slot);
+    if (library || !may_make_no_memory_file(library.error())) return library;
+    if (found_.file_directory.empty()) return fail_without_folder(library.error());
+    found_.delivery = Delivery::file;
+    return make_library(loader, found_, name, slot);
   }
 
   // Says whose it is.
@@ -164,7 +193,7 @@ class Injection {
   }
 
   Result<TargetLibrary> bring_shim(LoaderLink& loader, const ShimFile& shim) {
-    auto library = make_library(loader, found_, "libpillion.so", library_slot);
+    auto library = make_file(loader, "libpillion.so", library_slot);
     if (!library) return library;
     reached(Step::library_made);
     auto done = fill_library(*target_, *library, shim.file.get(), shim.size);
@@ -254,7 +283,7 @@ class Injection {
     struct stat status {};
     if (!source.valid() || ::fstat(source.get(), &status) != 0) return fail_errno("open", file.path);
     const int slot = cupti_slot + static_cast<int>(asked.cupti_count);
-    auto library = make_library(loader, found_, "libcupti.so." + std::to_string(file.cuda_version), slot);
+    auto library = make_file(loader, "libcupti.so." + std::to_string(file.cuda_version), slot);
     if (!library) return tl::make_unexpected(library.error());
     auto done = fill_library(*target_, *library, source.get(), static_cast<std::uint64_t>(status.st_size));
     // Without /proc the shim could not load it later.
@@ -281,7 +310,7 @@ class Injection {
     return fail_in_target(what, std::to_string(found_.pid), static_cast<int>(-result), found_.pid);
   }
 
-  const Examination& found_;
+  Examination found_;  // `delivery` as it is done
   const InjectionSettings& settings_;
   InjectionReport& report_;
   std::optional<TargetProcess> target_;

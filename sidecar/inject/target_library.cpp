@@ -23,6 +23,19 @@ constexpr std::size_t kPathOffset = 0;      // in the loader's text
 constexpr std::uint64_t kHighNumber = 200;  // programs count on low descriptors
 constexpr std::size_t kPiece = std::size_t{1} << 20;
 
+// Gives the target's descriptor a number that is out of its way; keeps it in `slot`.
+Result<std::int64_t> move_up(LoaderLink& loader, std::int64_t number, int slot) {
+  const auto low = static_cast<std::uint64_t>(number);
+  auto high = loader.system_call(SYS_fcntl, {low, F_DUPFD_CLOEXEC, kHighNumber}, slot);
+  if (!high) return high;
+  if (*high < 0) {  // the limit of descriptors is lower
+    loader.keep(slot, number);
+    return number;
+  }
+  if (auto closed = loader.system_call(SYS_close, {low}); !closed) return closed;
+  return high;
+}
+
 Result<TargetLibrary> make_memory_file(LoaderLink& loader, std::uint32_t pid, const std::string& name,
                                        int slot) {
   auto made = loader.system_call(SYS_memfd_create,
@@ -30,19 +43,10 @@ Result<TargetLibrary> make_memory_file(LoaderLink& loader, std::uint32_t pid, co
   if (!made) return tl::make_unexpected(made.error());
   if (*made < 0)
     return fail_in_target("make a memory file in the target for", name, static_cast<int>(-*made), pid);
-  const auto low = static_cast<std::uint64_t>(*made);
-  std::int64_t number = *made;
-  auto high = loader.system_call(SYS_fcntl, {low, F_DUPFD_CLOEXEC, kHighNumber}, slot);
-  if (!high) return tl::make_unexpected(high.error());
-  if (*high >= 0) {
-    number = *high;
-    if (auto closed = loader.system_call(SYS_close, {low}); !closed)
-      return tl::make_unexpected(closed.error());
-  } else {
-    loader.keep(slot, number);  // the limit of descriptors is lower
-  }
+  auto number = move_up(loader, *made, slot);
+  if (!number) return tl::make_unexpected(number.error());
   // /proc/self leads nowhere once the main thread has ended.
-  return TargetLibrary{number, "/proc/thread-self/fd/" + std::to_string(number), true};
+  return TargetLibrary{*number, "/proc/thread-self/fd/" + std::to_string(*number), true};
 }
 
 // What dlerror gave: a string in the target's memory.
@@ -77,7 +81,9 @@ Result<TargetLibrary> make_library(LoaderLink& loader, const Examination& found,
   if (!made) return tl::make_unexpected(made.error());
   if (*made < 0)
     return fail_in_target("make in the target's root", path, static_cast<int>(-*made), found.pid);
-  return TargetLibrary{*made, path, false};
+  auto number = move_up(loader, *made, slot);
+  if (!number) return tl::make_unexpected(number.error());
+  return TargetLibrary{*number, path, false};
 }
 
 Result<void> fill_library(const TargetProcess& target, const TargetLibrary& library, int source,

@@ -16,6 +16,7 @@ from harness import WORKLOADS, ProfileTest, Window, main, wait_until
 from injection import (DONE, EPOLL_PROGRAM, GONE, NO_PTRACE, PTRACE_ALONE, REFUSED, UNPRIVILEGED, Operator, alive, build, bullseye_root,
                        injected, refused, sleeps, start, tid_state)
 from matrix import run_rows
+from target_deliveries import DELIVERIES
 from target_shortages import SHORTAGES
 
 NEEDS_ROOT = "" if is_root() else "needs root"
@@ -387,8 +388,7 @@ ROWS = [
     row(both_without_the_capability, NEEDS_ROOT), row(another_user_with_the_capability_alone, NEEDS_ROOT),
     row(epoll_with_the_capability_alone, NEEDS_ROOT), row(not_dumpable, NEEDS_ROOT), row(in_a_user_namespace, NEEDS_ROOT), row(from_within_a_user_namespace, NEEDS_ROOT),
     row(stopped), row(between_vfork_and_exec), row(pillion_itself_and_no_process), row(glibc_of_bullseye, NEEDS_ROOT),
-    row(two_at_once), row(dies_in_the_middle), *SHORTAGES,
-]
+    row(two_at_once), row(dies_in_the_middle), *SHORTAGES, *DELIVERIES]
 
 
 class TargetsTest(ProfileTest):
