@@ -120,7 +120,13 @@ void Sampler::tick(const SamplerTick& tick) {
   const double bytes_per_ns = budget_.mib_per_s * 1048576.0 / 1e9;
   refill(&tokens_ns_, ns_per_ns * elapsed, ns_per_ns * kBucketNs);
   refill(&tokens_bytes_, bytes_per_ns * elapsed, bytes_per_ns * kBucketNs);
-  first_floor_ns_.store(static_cast<std::int64_t>(ns_per_ns * kBucketNs / 2), std::memory_order_relaxed);
+  // With more threads than before the bucket is larger, but not fuller: a floor that rose at once would
+  // refuse all new keys until it has filled.
+  const double floor = static_cast<double>(first_floor_ns_.load(std::memory_order_relaxed));
+  const double risen = floor + ns_per_ns * elapsed / 2;
+  const double half_bucket = ns_per_ns * kBucketNs / 2;
+  first_floor_ns_.store(static_cast<std::int64_t>(risen < half_bucket ? risen : half_bucket),
+                        std::memory_order_relaxed);
 
   average(&launches_per_ns_, static_cast<double>(tick.launches) / elapsed);
   const auto firsts = static_cast<double>(firsts_.exchange(0, std::memory_order_relaxed));

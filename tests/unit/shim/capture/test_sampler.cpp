@@ -130,6 +130,17 @@ TEST_CASE("a flood of keys is bounded by the budget, and random samples go on") 
   CHECK(late_random > 1'000);
 }
 
+TEST_CASE("threads that begin to launch do not take the first launches of new keys away") {
+  Simulation simulation({100, 6400, 196608});
+  std::uint64_t key = 0;
+  for (const std::uint64_t threads : {1, 1, 8, 8, 1, 3}) {
+    for (int at = 0; at < 10; ++at) (void)simulation.launch(key_of(++key));
+    simulation.sampler->tick({kTickNs, 10, threads});
+  }
+  CHECK(simulation.firsts == 60);
+  CHECK(simulation.refused == 0);
+}
+
 TEST_CASE("a full key table refuses and counts, and still samples") {
   auto sampler = std::make_unique<Sampler>();
   sampler->begin({10000, 64000, 196608});
