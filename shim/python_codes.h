@@ -49,12 +49,11 @@ class PythonCodes {
   };
   [[nodiscard, gnu::always_inline]] Place find(std::uint64_t code) {
     Set& set = set_of(code);
-    std::size_t way = first_way(code);
-    for (std::size_t tried = 0; tried < Set::kWays; ++tried, way = (way + 1) % Set::kWays) {
-      const std::uint64_t seen = set.cell[way].load(std::memory_order_acquire);
-      if ((seen ^ word_of(code, 0)) <= kIdMask) return {&set.cell[way], seen};
-    }
-    return {nullptr, 0};
+    std::atomic<std::uint64_t>& first = set.cell[first_way(code)];
+    const std::uint64_t seen = first.load(std::memory_order_acquire);
+    if ((seen ^ word_of(code, 0)) <= kIdMask) [[likely]]
+      return {&first, seen};
+    return find_further(set, code);
   }
 
   // The number of a readable object of type code that a frame of this thread runs, or 0 when there is no room
@@ -109,6 +108,17 @@ class PythonCodes {
   [[nodiscard]] static std::uint64_t word_of(std::uint64_t code, std::uint64_t id) { return code << 13 | id; }
   [[nodiscard]] static std::size_t first_way(std::uint64_t code) { return code >> 4 & (Set::kWays - 1); }
   [[nodiscard]] Set& set_of(std::uint64_t code) { return sets_[(code >> 4) * 0x9e37'79b9'7f4a'7c15u >> 54]; }
+
+  // In the ways behind the first one.
+  [[nodiscard, gnu::noinline]] static Place find_further(Set& set, std::uint64_t code) {
+    std::size_t way = first_way(code);
+    for (std::size_t tried = 1; tried < Set::kWays; ++tried) {
+      way = (way + 1) % Set::kWays;
+      const std::uint64_t seen = set.cell[way].load(std::memory_order_acquire);
+      if ((seen ^ word_of(code, 0)) <= kIdMask) return {&set.cell[way], seen};
+    }
+    return {nullptr, 0};
+  }
 
   struct Checks {
     std::uint64_t check;  // of the object itself

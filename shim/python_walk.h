@@ -84,25 +84,29 @@ class FrameChain {
   }
 
  private:
-  static constexpr std::uint64_t kTypeAt = 8;                  // ob_type
-  static constexpr std::uint64_t kCountAt = 16;                // ob_size
-  static constexpr std::uint64_t kNoPage = ~std::uint64_t{0};  // the one at 0 is never readable
+  static constexpr std::uint64_t kTypeAt = 8;                        // ob_type
+  static constexpr std::uint64_t kCountAt = 16;                      // ob_size
+  static constexpr std::uint64_t kNoPage = ~std::uint64_t{0} << 13;  // never readable
   static constexpr std::uint32_t kStepsMax = 4096;
   static constexpr std::int32_t kBytecodeMax = 1 << 28;
   static constexpr std::uint8_t kOwnedByGenerator = 1;
   static constexpr std::uint8_t kOwnedByCStack = 3;  // and the next: no code of the program
 
-  // Two pages are remembered per kind of object: those of a kind mostly lie side by side, and shims do so on
-  // the C stack.
+  // Two pages are remembered per kind of object, by their addresses: those of a kind mostly lie side by side,
+  // and shims do so on the C stack.
   [[nodiscard, gnu::always_inline]] bool readable(std::uint64_t at, std::uint64_t bytes,
                                                   std::uint64_t* page) {
     if ((at & 7) != 0) return false;
-    const std::uint64_t first = at / ReadablePages::kPage;
-    if ((first == page[0] || first == page[1]) && (at + bytes - 1) / ReadablePages::kPage == first) [[likely]]
+    if (at - page[0] <= ReadablePages::kPage - bytes || at - page[1] <= ReadablePages::kPage - bytes)
+        [[likely]]
       return true;
+    return readable_elsewhere(at, bytes, page);
+  }
+  [[nodiscard, gnu::noinline]] bool readable_elsewhere(std::uint64_t at, std::uint64_t bytes,
+                                                       std::uint64_t* page) {
     if (!pages_.readable(at, bytes)) return false;
     page[1] = page[0];
-    page[0] = first;
+    page[0] = at & ~(ReadablePages::kPage - 1);
     return true;
   }
 
@@ -175,11 +179,12 @@ class FrameChain {
       if (!table.has_shims() && load<std::uint8_t>(frame + table.frame_is_entry) != 0 && !leave_cframe(sight))
         return Step::broken;
       const std::uint64_t start = sight->code + table.code_bytecode;
-      const auto units = load<std::int64_t>(sight->code + kCountAt);
+      const auto units = load<std::uint64_t>(sight->code + kCountAt);
       const auto instruction = load<std::uint64_t>(frame + table.frame_instruction);
       const auto offset = static_cast<std::int64_t>(instruction - start);
       // 3.11 and 3.12 point at the instruction before the first one until it runs.
-      if (units <= 0 || units > kBytecodeMax / 2 || offset < -2 || offset > 2 * units || (offset & 1) != 0)
+      if (units - 1 >= kBytecodeMax / 2 || static_cast<std::uint64_t>(offset + 2) > 2 * units + 2 ||
+          (offset & 1) != 0)
         return Step::broken;
       // Frames that are being set up, and the one that calls __init__ in 3.13, are none to a debugger either.
       const std::int64_t traceable = load<std::int32_t>(sight->code + table.code_first_traceable);
