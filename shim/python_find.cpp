@@ -176,7 +176,7 @@ bool find_python(Interpreter* out, PythonFinding* finding) {
   *finding = {PILLION_PYTHON_NONE, 0, ""};
   void* handle = nullptr;
   if (!find_library(&handle)) {
-    BoundedText(finding->text).add("no CPython in this process");
+    BoundedText(finding->text).add("no CPython in this process that exports its symbols");
     return false;
   }
   const bool fits = judge(handle, out, finding);

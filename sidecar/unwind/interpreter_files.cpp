@@ -44,12 +44,18 @@ InterpreterFiles::Known& InterpreterFiles::known(std::uint32_t file) {
     if (const auto info = files_.find(file)) {
       const std::string name = info->name();
       found->second.interpreter = name.starts_with("libpython") || name.starts_with("python");
+      found->second.program = name.find(".so") == std::string::npos;
+      found->second.greenlet = name.starts_with("_greenlet.");
     }
   }
   return found->second;
 }
 
 bool InterpreterFiles::is_interpreter(std::uint32_t file) { return known(file).interpreter; }
+
+bool InterpreterFiles::is_program(std::uint32_t file) { return file != 0 && known(file).program; }
+
+bool InterpreterFiles::is_greenlet(std::uint32_t file) { return file != 0 && known(file).greenlet; }
 
 bool InterpreterFiles::is_eval_loop(const UnwoundFrame& frame) {
   if (frame.file == 0) return false;

@@ -17,7 +17,9 @@ class InterpreterFiles : public InterpreterCode {
   explicit InterpreterFiles(const FileTable& files) : files_(files) {}
 
   bool is_interpreter(std::uint32_t file) override;
+  bool is_program(std::uint32_t file) override;
   bool is_eval_loop(const UnwoundFrame& frame) override;
+  bool is_greenlet(std::uint32_t file) override;
 
  private:
   struct Range {
@@ -26,6 +28,8 @@ class InterpreterFiles : public InterpreterCode {
   };
   struct Known {
     bool interpreter = false;
+    bool greenlet = false;
+    bool program = false;
     bool searched = false;
     std::vector<Range> eval_loop;
   };

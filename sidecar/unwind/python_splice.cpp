@@ -77,9 +77,15 @@ class Splice {
     return true;
   }
   void keep(const UnwoundFrame& frame) { frames_.push_back(frame); }
+  // A frame of the loop that is left: the frames that it ran are missing, said once between two runs.
+  void keep_loop(const UnwoundFrame& frame) {
+    if (!said_here_) frames_.push_back(UnwoundFrame::mark(FrameKind::python_cut));
+    said_here_ = said_ = true;
+    frames_.push_back(frame);
+  }
   void finish(bool incomplete) {
     while (next_ < runs_.size()) emit();
-    if (!incomplete) return;
+    if (!incomplete || said_) return;
     frames_.insert(frames_.begin() + static_cast<std::ptrdiff_t>(python_end_),
                    UnwoundFrame::mark(FrameKind::python_cut));
   }
@@ -104,6 +110,7 @@ class Splice {
       frames_.push_back(UnwoundFrame::python(frame.code, frame.offset));
     result_.frames += run.frames.size();
     python_end_ = frames_.size();
+    said_here_ = false;
   }
 
   const std::vector<Run>& runs_;
@@ -111,7 +118,21 @@ class Splice {
   std::vector<UnwoundFrame> frames_;
   std::size_t next_ = 0;
   std::size_t python_end_ = 0;  // behind the last Python frame so far
+  bool said_here_ = false;      // that frames are missing, since the last run
+  bool said_ = false;           // that frames are missing, anywhere
 };
+
+// The native frame that called a greenlet's first function: the first of greenlet's own behind the last run.
+// kNowhere where the stack is no greenlet's, or where nobody knows which run is the last.
+std::size_t start_of_greenlet(const std::vector<Run>& runs, const NativeStack& native,
+                              const RawSnapshot& snapshot, InterpreterCode& code) {
+  if (snapshot.python_cut || snapshot.python_partial || runs.empty()) return kNowhere;
+  if (runs.back().place == kNowhere) return kNowhere;
+  for (std::size_t i = runs.back().place + 1; i < native.frames.size(); ++i) {
+    if (code.is_greenlet(native.frames[i].file)) return i;
+  }
+  return kNowhere;
+}
 
 }  // namespace
 
@@ -121,14 +142,23 @@ std::vector<UnwoundFrame> splice_python(const NativeStack& native, const RawSnap
   place(runs, native, snapshot, code);
   const bool any =
       std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.place != kNowhere; });
+  const std::size_t start = start_of_greenlet(runs, native, snapshot, code);
+  result.greenlet = start != kNowhere;
+  const std::size_t end = result.greenlet ? start + 1 : native.frames.size();
   Splice splice(runs, result);
-  for (std::size_t i = 0; i < native.frames.size(); ++i) {
+  for (std::size_t i = 0; i < end; ++i) {
     const UnwoundFrame& frame = native.frames[i];
     if (splice.take(i)) continue;
     const bool interpreter = frame.file != 0 && code.is_interpreter(frame.file);
-    const bool eval_loop = interpreter && code.is_eval_loop(frame);
+    // Not asked of each library: some have a million symbols to look through.
+    const bool eval_loop =
+        (interpreter || (frame.file != 0 && code.is_program(frame.file))) && code.is_eval_loop(frame);
     if (eval_loop) ++result.evals_left;
-    if (!any || !interpreter || eval_loop) splice.keep(frame);
+    if (any && eval_loop) {
+      splice.keep_loop(frame);
+    } else if (!any || !interpreter) {
+      splice.keep(frame);
+    }
   }
   splice.finish(snapshot.python_cut || snapshot.python_partial);
   return splice.frames();

@@ -92,6 +92,9 @@ void Unwinder::splice(const RawSnapshot& snapshot, const Walk& walk, UnwindOutco
   if (snapshot.python.empty()) return;
   const NativeStack native{outcome.stack.frames, walk.stack_pointers};
   outcome.stack.frames = splice_python(native, snapshot, interpreters_, outcome.python);
+  if (!outcome.python.greenlet) return;
+  outcome.stack.ending = StackEnding::fiber;
+  outcome.needs_newer_maps = false;  // the walk ended in what is left out
 }
 
 Unwinder::Step Unwinder::walk(Walk& walk) {

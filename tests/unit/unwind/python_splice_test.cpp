@@ -18,14 +18,17 @@ constexpr std::uint32_t kDriver = 1;
 constexpr std::uint32_t kPython = 2;
 constexpr std::uint32_t kExtension = 3;
 constexpr std::uint32_t kEmbedding = 4;  // holds CPython and code of its own
+constexpr std::uint32_t kGreenlet = 5;
 constexpr std::uint64_t kEval = 0x1000;
 
 struct FakeCode final : InterpreterCode {
   bool symbols = true;
   bool is_interpreter(std::uint32_t file) override { return file == kPython; }
+  bool is_program(std::uint32_t file) override { return file == kEmbedding; }
   bool is_eval_loop(const UnwoundFrame& frame) override {
     return symbols && (frame.file == kPython || frame.file == kEmbedding) && frame.address >= kEval;
   }
+  bool is_greenlet(std::uint32_t file) override { return file == kGreenlet; }
 };
 
 UnwoundFrame native(std::uint32_t file, std::uint64_t address = 1) { return {file, address}; }
@@ -135,12 +138,61 @@ TEST_CASE("two runs cannot have one native frame") {
   CHECK(c.splice() == Frames{native(kDriver), python(10), native(kDriver), kUnplaced, python(11)});
 }
 
-TEST_CASE("a loop's native frame that no Python frame came for stays") {
+TEST_CASE(
+    "a loop's native frame that no Python frame came for stays, and is said to lack its Python frames") {
   Case c;
   c.frames = {native(kDriver), eval(), native(kPython), eval(), native(kDriver)};
   c.snapshot.python = {{10, 0, within(1)}};
-  CHECK(c.splice() == Frames{native(kDriver), python(10), eval(), native(kDriver)});
+  CHECK(c.splice() == Frames{native(kDriver), python(10), kCut, eval(), native(kDriver)});
   CHECK(c.counts.evals_left == 1);
+}
+
+TEST_CASE("the loop's frames that are left in a program that embeds it are counted and marked, too") {
+  Case c;
+  c.frames = {native(kDriver), eval(kEmbedding), native(kEmbedding), eval(kEmbedding), native(kDriver)};
+  c.snapshot.python = {{10, 0, within(3)}};
+  CHECK(c.splice() ==
+        Frames{native(kDriver), kCut, eval(kEmbedding), native(kEmbedding), python(10), native(kDriver)});
+  CHECK(c.counts.evals_left == 1);
+}
+
+TEST_CASE("frames of the loop that another interpreter's frames are missing for are marked where they are") {
+  Case c;
+  c.frames = {native(kDriver), eval(), native(kPython), eval(), native(kExtension), eval(), native(kDriver)};
+  c.snapshot.python = {{10, 0, within(5)}};
+  c.snapshot.python_partial = GENERATE(false, true);
+  CHECK(c.splice() ==
+        Frames{native(kDriver), kCut, eval(), eval(), native(kExtension), python(10), native(kDriver)});
+  CHECK(c.counts.evals_left == 2);
+}
+
+TEST_CASE("a greenlet's stack ends at the native frame that called its first function") {
+  Case c;
+  // What lies beyond is another greenlet's, or was once.
+  c.frames = {native(kDriver),      eval(), native(kExtension), eval(),         native(kPython),
+              native(kGreenlet, 2), eval(), native(kGreenlet),  native(kDriver)};
+  c.snapshot.python = {{10, 0, within(1)}, {11, 0, within(3)}};
+  const Frames whole{native(kDriver), python(10), native(kExtension), python(11), native(kGreenlet, 2)};
+  CHECK(c.splice() == whole);
+  CHECK(c.counts.greenlet);
+  CHECK(c.counts.evals_left == 0);
+  SECTION("not while a frame of its chain is further out: greenlet may call back") {
+    c.snapshot.python.push_back({12, 0, within(6)});
+    CHECK(c.splice() == Frames{native(kDriver), python(10), native(kExtension), python(11),
+                               native(kGreenlet, 2), python(12), native(kGreenlet)});
+    CHECK(c.counts.greenlet);
+  }
+  SECTION("not while nobody knows where the chain ends") {
+    c.snapshot.python_cut = true;
+    CHECK(c.splice().size() > whole.size());
+    CHECK_FALSE(c.counts.greenlet);
+  }
+  SECTION("nothing beyond: the walk has ended there by itself") {
+    c.frames.resize(6);
+    c.last_end_known = true;
+    CHECK(c.splice() == whole);
+    CHECK(c.counts.greenlet);
+  }
 }
 
 TEST_CASE("3.9: entries without an address take the frames of the loop in order, by symbol") {
@@ -153,7 +205,7 @@ TEST_CASE("3.9: entries without an address take the frames of the loop in order,
   SECTION("one frame of the loop too many stays at the root side") {
     c.snapshot.python.pop_back();
     CHECK(c.splice() ==
-          Frames{native(kDriver), python(10), python(11), native(kExtension), eval(), native(kDriver)});
+          Frames{native(kDriver), python(10), python(11), native(kExtension), kCut, eval(), native(kDriver)});
   }
   SECTION("one too few") {
     c.snapshot.python.push_back({13, 0, entry});
