@@ -23,6 +23,14 @@ def make_context():
 
 
 def make_step(mode):
+    if mode == "launches":
+        value = torch.zeros(16, device="cuda")
+
+        def launch():
+            for _ in range(200):
+                value.add_(1)
+
+        return launch
     torch.manual_seed(0)
     model = Model().cuda()
     tokens = torch.randint(0, 4096, (8, 128), device="cuda")

@@ -10,7 +10,7 @@
   quit
 
 Each command is answered by one JSON line (torch: two). Modes: inference, training, graph (CUDA-graph replay), compiled
-(inference under torch.compile).
+(inference under torch.compile), launches (200 of one small kernel, from a Python loop).
 GPU_CHECK_DOUBLE in the environment: on the double, without PyTorch.
 """
 import json

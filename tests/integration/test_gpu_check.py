@@ -34,6 +34,9 @@ class GpuCheckTest(unittest.TestCase):
         for mode in ("inference", "training", "compiled"):
             self.assertTrue(any(f"{mode}: snapshots on threads" in row[1] and row[-1].startswith("ok") for row in rows),
                             said)
+        for mode in ("launches", "training"):
+            self.assertTrue(any(f"{mode}: step with Python frames" in row[1] for row in rows), said)
+        self.assertFalse(any("broke" in row[1] for row in rows), said)
 
     def test_a_part_ends_at_its_bound(self):
         status, rows, said = self.run_section("attach.graphs", GPU_CHECK_CYCLES="1000", GPU_CHECK_ATTACH_SECONDS="12")
