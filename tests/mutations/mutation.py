@@ -45,11 +45,26 @@ class IntegrationTest:
 
 
 @dataclasses.dataclass(frozen=True)
+class InterpreterTest:
+    """The shim's Python frames in /usr/bin/python3, case by case against what the interpreter says of itself."""
+    name = "test_python_frames.py in Debian's CPython"
+    targets = frozenset({"python_walker"})
+
+    def command(self, tree, build):
+        version = "{}.{}".format(*sys.version_info)
+        return [sys.executable, "test_python_frames.py", "PythonFramesTest.test_frames_are_those_of_the_interpreter"], \
+            tree / "tests" / "integration", {"PILLION_BUILD": str(build), "PYTHONDONTWRITEBYTECODE": "1",
+                                             "PILLION_PYTHONS": version}
+
+
+@dataclasses.dataclass(frozen=True)
 class Mutation:
-    """`before` stands in `file` exactly once; with `after` in its place `test` has to fail."""
+    """`before` stands in `file` exactly once; with `after` in its place `test` has to fail, and where `says` (a regular
+    expression) is given it has to say that: who crashes has not noticed."""
     name: str
     what: str  # is undone
     file: str
     before: str
     after: str
     test: object
+    says: str = ""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every safeguard that a test claims to hold, undone: see scripts/check_mutations."""
-from mutation import IntegrationTest, Mutation, UnitTest
+import sys
+
+from mutation import IntegrationTest, InterpreterTest, Mutation, UnitTest
 
 control = lambda case: UnitTest("unit_shim_control", case)  # noqa: E731
 capture = lambda case: UnitTest("unit_shim_capture", case)  # noqa: E731
@@ -208,9 +210,50 @@ PYTHON = [
     Mutation("splice-order", "places of Python frames only grow towards the root", "sidecar/unwind/python_splice.cpp",
              "    if (run.place != kNowhere) next = run.place + 1;\n", "",
              UnitTest("unit_unwind", "two runs cannot have one native frame")),
+    Mutation("greenlet-end", "what lies on the stack beyond a greenlet's beginning is left out",
+             "sidecar/unwind/python_splice.cpp", "for (std::size_t i = 0; i < end; ++i) {",
+             "for (std::size_t i = 0; i < std::max(end, native.frames.size()); ++i) {",
+             UnitTest("unit_unwind", "a greenlet's stack ends at the native frame that called its first function")),
+    Mutation("address-reused", "a code object at the address of one that died is another one", "shim/python_codes.h",
+             "return {version << 32 | line, 0, true};", "return {line, 0, true};",
+             UnitTest("unit_shim_python", "a chain that is built from the headers' layout is read frame by frame")),
     Mutation("no-line", "code that belongs to no line has none", "sidecar/symbolize/python_lines.cpp",
              "code == none ? 0 : as_line(line)", "as_line(line)",
              UnitTest("unit_symbolize", "each instruction's line is the one that the interpreter gives")),
 ]
 
-MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN + ORDERS + RECORD + PYTHON
+# Rows of shim/python_offsets.h for the CPython of Debian 12 and 13. A wrong offset has to come out as frames that differ
+# (or as names that are no text), never as a fault of the interpreter that was looked at.
+FRAMES_DIFFER = r"AssertionError: (\{.* != \{\}|1 != 0)"
+ROWS = {
+    (3, 11): "{0x030b, kNo, 56, 152, 8, 16, 48, 32, 56, 69, 68, 72, kNo, 112, 128, 136, 168, 184, 48, 72, 576, 40}",
+    (3, 13): "{0x030d, 72, kNo, 152, kNo, kNo, 8, 0, 56, 70, kNo, 68, 92, 112, 128, 136, 184, 200, 40, 56, kNo, kNo}",
+}
+
+
+def offset(name, what, places, by):
+    """The offset at this place of the row, which is given by version, is another one."""
+    row = ROWS.get(sys.version_info[:2], ROWS[3, 11])
+    words = row[1:-1].split(", ")
+    place = places if isinstance(places, int) else places[0 if row == ROWS[3, 11] else 1]
+    words[place] = str(int(words[place]) + by)
+    return Mutation(f"offset-{name}", f"the offset of {what} is right", "shim/python_offsets.h", row,
+                    "{" + ", ".join(words) + "}", InterpreterTest(), FRAMES_DIFFER)
+
+
+OFFSETS = [
+    offset("thread-frame", "a thread state's innermost frame (in 3.11 of its C frame)", (2, 1), 8),
+    offset("thread-id", "a thread state's thread", 3, 8),
+    offset("frame-previous", "a frame's caller", 6, 8),
+    offset("frame-code", "a frame's code object", 7, 8),
+    offset("frame-instruction", "a frame's instruction", 8, 8),
+    offset("frame-owner", "who a frame belongs to", 9, 1),
+    offset("code-name", "a code object's qualified name", 14, -8),
+    offset("code-file", "a code object's file", 13, 8),
+    offset("code-first-line", "a code object's first line", 11, 4),
+    offset("code-lines", "a code object's line table", 15, 8),
+    offset("code-bytecode", "a code object's bytecode (co_code_adaptive)", 17, 8),
+    offset("text-data", "a str's characters", 18, 8),
+]
+
+MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN + ORDERS + RECORD + PYTHON + OFFSETS
