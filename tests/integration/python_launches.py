@@ -1,65 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Python program on the driver API: launches one kernel from each of many kinds of Python code.
 
-Its last line is JSON: for each kernel the frames as `traceback` has them at the launch, leaf first. Runs on any CPython
-from 3.9 on; needs nothing but the standard library.
+Its last line is JSON: for each kernel the frames as `traceback` has them at the launch, leaf first; `marked` names the
+kernels whose stack cannot be whole and has to say so; `greenlets` those whose stack begins in a greenlet; `skipped` what
+this interpreter lacks. Runs on any CPython from 3.9 on; needs the standard library, and takes greenlet where it is.
 """
 import argparse
 import asyncio
 import ctypes
 import functools
+import importlib.util
 import json
+import os
 import pathlib
 import sys
+import tempfile
 import threading
 import time
-import traceback
 
-KERNELS = 64
-PTX = ".version 6.4\n.target sm_50\n.address_size 64\n" + "".join(
-    f".visible .entry kernel_{number}()\n{{\n  ret;\n}}\n" for number in range(KERNELS))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "python"))
 
-cuda = ctypes.CDLL("libcuda.so.1")
-launched = {}  # by kernel: its frames
-
-
-def check(result):
-    if result != 0:
-        raise SystemExit(f"driver call failed: {result}")
-
-
-class Kernels:
-    def __init__(self):
-        device, context, module = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
-        check(cuda.cuInit(0))
-        check(cuda.cuDeviceGet(ctypes.byref(device), 0))
-        check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
-        check(cuda.cuCtxSetCurrent(context))
-        check(cuda.cuModuleLoadData(ctypes.byref(module), PTX.encode()))
-        self.context = context
-        self.functions = []
-        for number in range(KERNELS):
-            function = ctypes.c_void_p()
-            check(cuda.cuModuleGetFunction(ctypes.byref(function), module, f"kernel_{number}".encode()))
-            self.functions.append(function)
-
-    def make_current(self):
-        check(cuda.cuCtxSetCurrent(self.context))
-
-
-def qualified_name(code):
-    return getattr(code, "co_qualname", code.co_name)
-
-
-def frames_of(frame):
-    return [(qualified_name(code.f_code), code.f_code.co_filename, line) for code, line in traceback.walk_stack(frame)]
-
-
-def launch():
-    number = len(launched)
-    function = kernels.functions[number]
-    # One line, so that the frame stands at the same one in both.
-    launched[f"kernel_{number}"] = frames_of(sys._getframe()); check(cuda.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None))  # noqa: E501,E702
+from launcher import check, cuda, frames_of, greenlets, kernels, launch, launched, marked, skipped  # noqa: E402,F401
+from other_stacks import in_greenlets, in_sub_interpreters  # noqa: E402
 
 
 def two_lines_of_a_loop():
@@ -68,10 +31,10 @@ def two_lines_of_a_loop():
         launch()
 
 
-def recursion(depth):
+def recursion(depth, end=None):
     if depth == 0:
-        return launch()
-    return recursion(depth - 1)
+        return end() if end else launch()
+    return recursion(depth - 1, end)
 
 
 def generator():
@@ -186,9 +149,62 @@ class Context:
 
 
 def with_trace():
-    sys.settrace(lambda *_: None)
+    """Launches under both kinds of hook, and inside of them."""
+    def hook(frame, event, _):
+        if event == "call" and frame.f_code is traced.__code__:
+            launch()
+        return hook
+
+    def traced():
+        launch()
+
+    for setter in (sys.settrace, sys.setprofile):
+        setter(hook)
+        traced()
+        setter(None)
+
+
+class Asynchronous:
+    async def __aenter__(self):
+        launch()
+
+    async def __aexit__(self, *_):
+        launch()
+
+    async def __aiter__(self):
+        for number in range(2):
+            launch()
+            await asyncio.sleep(0)
+            yield number
+
+
+async def asynchronous_code():
+    async with Asynchronous() as _:
+        async for _ in Asynchronous():
+            launch()
+    await asyncio.create_task(coroutine(0))
+
+
+def while_importing():
+    """A module's own code, under the import system's frames."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "imported_module.py")
+        path.write_text("from __main__ import launch\n\n\nclass Body:\n    launch()\n")
+        module = importlib.util.spec_from_file_location("imported_module", path)
+        module.loader.exec_module(importlib.util.module_from_spec(module))
+
+
+class Finalized:
+    def __del__(self):
+        launch()
+
+
+def after_a_fork():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
     launch()
-    sys.settrace(None)
 
 
 def in_threads():
@@ -225,8 +241,46 @@ def everything():
     with Context():
         pass
     with_trace()
+    asyncio.run(asynchronous_code())
+    while_importing()
+    Finalized()
+    after_a_fork()
     in_threads()
     names_of_other_alphabets()
+    in_greenlets()
+    in_sub_interpreters()
+
+
+def uneven_lines(count):
+    """The same kernel from two lines of one loop, the first four times as often."""
+    function, launch_kernel = kernels.functions[0], cuda.cuLaunchKernel
+    for number in range(count):
+        launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+        if number % 4 == 0:
+            launch_kernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+
+
+def launch_for_ever(launches):
+    kernels.make_current()
+    while True:
+        launches.append(cuda.cuLaunchKernel(kernels.functions[0], 1, 1, 1, 1, 1, 1, 0, None, None, None))
+
+
+def daemons():
+    """Threads that launch until the interpreter is gone."""
+    launches = []
+    for _ in range(4):
+        threading.Thread(target=recursion, args=(20, lambda: launch_for_ever(launches)), daemon=True).start()
+    while len(launches) < 1000:
+        time.sleep(0.001)
+
+
+def in_the_program():
+    """Called by python/embed.c, on a thread of its own, once the script has run."""
+    kernels.make_current()
+    recursion(3)
+    check(cuda.cuCtxSynchronize())
+    finish()
 
 
 def wait_for(path):
@@ -234,22 +288,35 @@ def wait_for(path):
         time.sleep(0.01)
 
 
+def finish():
+    wait_for(options.end_file)
+    print(json.dumps({"python": sys.version.split()[0], "launched": launched, "marked": marked,
+                      "greenlets": greenlets, "skipped": skipped}), flush=True)
+
+
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--start-file", type=pathlib.Path)
-    parser.add_argument("--end-file", type=pathlib.Path)
-    parser.add_argument("--deep", type=int, default=0, help="only one launch, under so many frames")
-    options = parser.parse_args()
-    wait_for(options.start_file)
     if options.deep:
         sys.setrecursionlimit(options.deep + 100)
         recursion(options.deep)
+    elif options.uneven:
+        uneven_lines(options.uneven)
+    elif options.daemons:
+        daemons()
+        return finish()
     else:
         everything()
     check(cuda.cuCtxSynchronize())
-    wait_for(options.end_file)
-    print(json.dumps({"python": sys.version.split()[0], "launched": launched}))
+    if not options.embedded:
+        finish()
 
 
-kernels = Kernels()
+parser = argparse.ArgumentParser()
+parser.add_argument("--start-file", type=pathlib.Path)
+parser.add_argument("--end-file", type=pathlib.Path)
+parser.add_argument("--deep", type=int, default=0, help="only one launch, under so many frames")
+parser.add_argument("--uneven", type=int, default=0, help="only a loop of so many rounds with two lines that launch")
+parser.add_argument("--daemons", action="store_true", help="only daemon threads that launch while the program ends")
+parser.add_argument("--embedded", action="store_true", help="in python/embed.c, which calls in_the_program() at the end")
+options = parser.parse_args()
+wait_for(options.start_file)
 main()

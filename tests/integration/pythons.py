@@ -43,6 +43,12 @@ def ask(path):
     return Interpreter(path, version, full, include, variant) if name == "cpython" else None
 
 
+def wanted():
+    """The minor versions that PILLION_PYTHONS (3.9,3.11) names; all without it."""
+    named = os.environ.get("PILLION_PYTHONS", "").replace(",", " ").split()
+    return [version for version in VERSIONS if not named or version in named]
+
+
 def find():
     """One interpreter per release, sorted; and the minor versions of which there is none."""
     found = {}
@@ -51,7 +57,12 @@ def find():
         if any(os.path.realpath(i.path) == real for i in found.values()):
             continue
         interpreter = ask(path)
-        if interpreter and interpreter.version in VERSIONS:
+        if interpreter and interpreter.version in wanted():
             found.setdefault((interpreter.full, interpreter.variant, interpreter.include), interpreter)
     ordered = sorted(found.values(), key=lambda i: [int(n) for n in re.findall(r"\d+", i.full)])
-    return ordered, [v for v in VERSIONS if all(i.version != v for i in ordered)]
+    return ordered, [v for v in wanted() if all(i.version != v for i in ordered)]
+
+
+if __name__ == "__main__":
+    # The conditions of scripts/expected_skips that hold here.
+    print("".join(f",no-cpython-{version}" for version in find()[1]))

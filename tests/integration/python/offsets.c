@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Prints, from the headers that it is compiled with, what the shim's table of that CPython must say. */
+ * Prints, from the headers that it is compiled with, what the shim's table of that CPython must say, and from
+ * 3.13 on, in hex, what such an interpreter publishes of itself at the start of _PyRuntime. Link it with
+ * -Wl,--unresolved-symbols=ignore-all: 3.13 has that only as part of the whole initial state. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <frameobject.h>
@@ -11,10 +13,23 @@
 #endif
 #include <internal/pycore_interp.h>
 #include <internal/pycore_runtime.h>
+#if PY_VERSION_HEX >= 0x030e0000
+#include <internal/pycore_debug_offsets.h>
+#elif PY_VERSION_HEX >= 0x030d0000
+#include <internal/pycore_ceval.h>
+#include <internal/pycore_runtime_init.h>
+#endif
 #include <stddef.h>
 #include <stdio.h>
 
 #define SAY(name, type, field) printf(name " %zu\n", offsetof(type, field))
+
+#if PY_VERSION_HEX >= 0x030e0000
+static const _Py_DebugOffsets published = _Py_DebugOffsets_INIT(_Py_Debug_Cookie);
+#elif PY_VERSION_HEX >= 0x030d0000
+static _PyRuntimeState runtime = _PyRuntimeState_INIT(runtime, _Py_Debug_Cookie);
+#define published runtime.debug_offsets
+#endif
 
 int main(void) {
   printf("version %d\n", PY_VERSION_HEX >> 16);
@@ -75,6 +90,11 @@ int main(void) {
 #if PY_VERSION_HEX < 0x030c0000
   SAY("runtime_current", _PyRuntimeState, gilstate.tstate_current);
   SAY("runtime_interpreters", _PyRuntimeState, interpreters.head);
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+  printf("published ");
+  for (size_t at = 0; at < sizeof published; ++at) printf("%02x", ((const unsigned char*)&published)[at]);
+  printf("\n");
 #endif
   return 0;
 }
