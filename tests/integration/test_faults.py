@@ -267,4 +267,4 @@ class FaultTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)
