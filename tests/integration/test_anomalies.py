@@ -298,4 +298,4 @@ class AnomalyTest(ProfileTest):
 
 
 if __name__ == "__main__":
-    main()
+    main(at_once=3)
