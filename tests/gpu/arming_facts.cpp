@@ -3,8 +3,6 @@
 // How long each call of an arming takes while other threads are busy, and what a process has grown by after
 // many cycles of subscribe and finalize: `arming_facts NAME`, one process each, lines "fact ...". Runs on the
 // double, too.
-#include <dlfcn.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,100 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "cupti_types.h"
-#include "workload.h"
+#include "cupti_client.h"
 
 namespace {
 
-namespace api = pillion::cupti;
-using namespace api;
-
-void* g_library = nullptr;
-template <class Function>
-Function function(const char* name) {
-  return reinterpret_cast<Function>(dlsym(g_library, name));
-}
-#define CUPTI(name) const api::name name = function<api::name>("cupti" #name)
-
-constexpr std::size_t kBufferBytes = 256 << 10;
-constexpr std::uint32_t kLaunchCbids[] = {115, 116, 117, 307, 442, 477, 478, 480, 514, 515, 652, 653};
-constexpr ActivityKind kKinds[] = {kActivityConcurrentKernel, kActivityMemcpy, kActivityMemset,
-                                   kActivityMemcpy2, kActivityOverhead};
-
-void requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most) {
-  *size = kBufferBytes;
-  *most = 0;
-  *buffer = static_cast<std::uint8_t*>(
-      mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-}
-void completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t) {
-  munmap(buffer, kBufferBytes);
-}
-
-Subscriber g_subscriber = nullptr;
-std::atomic<bool> g_finalize{false}, g_finalized{false};
-thread_local bool t_may_finalize = false;
-
-void callback(void*, CallbackDomain domain, std::uint32_t, const void* data) {
-  const auto* call = static_cast<const CallbackData*>(data);
-  if (domain != kDomainDriverApi || call->callback_site != kApiExit || !t_may_finalize) return;
-  if (!g_finalize.exchange(false)) return;
-  CUPTI(Unsubscribe);
-  CUPTI(Finalize);
-  (void)Unsubscribe(g_subscriber);
-  (void)Finalize();
-  g_finalized = true;
-}
-
-CUstream stream() {
-  CUstream made = nullptr;
-  CHECK(cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
-  return made;
-}
-
-CUgraphExec make_graph(workload::Device& device, CUstream on) {
-  CUgraph graph = nullptr;
-  CUgraphExec exec = nullptr;
-  CHECK(cuStreamBeginCapture_v2(on, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-  for (unsigned node = 0; node < 20; ++node) CHECK(device.launch(node, on));
-  CHECK(cuStreamEndCapture(on, &graph));
-  CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-  return exec;
-}
-
-// The call that is under way, for the one who waits for it.
-std::atomic<const char*> g_step{"nothing"};
-std::atomic<bool> g_armed{false};
-
-void timed(const char* name, const std::function<void()>& call) {
-  g_step = name;
-  const std::uint64_t begin = workload::now_ns();
-  call();
-  const double ms = static_cast<double>(workload::now_ns() - begin) * 1e-6;
-  if (ms > 20) std::printf("fact   %s took %.1f ms\n", name, ms);
-}
-
-void arm() {
-  CUPTI(Subscribe);
-  CUPTI(EnableCallback);
-  CUPTI(ActivityRegisterCallbacks);
-  CUPTI(ActivityEnable);
-  timed("subscribe", [&] { (void)Subscribe(&g_subscriber, callback, nullptr); });
-  timed("register", [&] { (void)ActivityRegisterCallbacks(requested, completed); });
-  for (const ActivityKind kind : kKinds) timed("activity enable", [&] { (void)ActivityEnable(kind); });
-  for (const std::uint32_t cbid : kLaunchCbids)
-    timed("enable callback", [&] { (void)EnableCallback(1, g_subscriber, kDomainDriverApi, cbid); });
-  g_armed = true;
-}
-
-long rss_kib() {
-  long pages = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    (void)!std::fscanf(file, "%*d %ld", &pages);
-    std::fclose(file);
-  }
-  return pages * 4;
-}
+using namespace cupti_client;
 
 enum class Leave { not_at_all, disabled, disabled_unflushed, unsubscribed_first, finalized };
 
@@ -143,7 +52,7 @@ void under(const Load& load) {
   for (int i = 0; i < load.graph_threads + load.kernel_threads; ++i) {
     threads.emplace_back([&, i] {
       device.make_current();
-      CUstream on = stream();
+      CUstream on = make_stream();
       CUgraphExec exec = i < load.graph_threads ? make_graph(device, on) : nullptr;
       for (int n = 1; !stop; ++n) {
         if (exec != nullptr)
@@ -180,8 +89,9 @@ void under(const Load& load) {
     });
     leaver.detach();
     while (!left && workload::seconds_since(leaving) < 12) workload::sleep_seconds(0.01);
-    std::printf("fact   left %d after %.2f s, in: %s; RSS %ld KiB\n", left ? 1 : 0,
-                workload::seconds_since(leaving), g_step.load(), rss_kib());
+    std::printf("fact   left %d after %.2f s, in: %s\n", left ? 1 : 0, workload::seconds_since(leaving),
+                g_step.load());
+    print_held("left");
   }
   before = operations;
   workload::sleep_seconds(1);
@@ -196,19 +106,15 @@ void under(const Load& load) {
 // What the process and the device hold after each tenth cycle of arming and leaving.
 void growth(Leave leave) {
   workload::Device device;
-  using MemGetInfo = CUresult (*)(std::size_t*, std::size_t*);  // the double has no device memory to tell of
-  const auto memory = reinterpret_cast<MemGetInfo>(dlsym(RTLD_DEFAULT, "cuMemGetInfo_v2"));
   CUPTI(ActivityDisable);
   CUPTI(ActivityFlushAll);
   CUPTI(Unsubscribe);
-  CUstream on = stream();
+  CUstream on = make_stream();
   t_may_finalize = true;
   for (int cycle = 0; cycle <= 60; ++cycle) {
     if (cycle % 10 == 0) {
-      std::size_t free_bytes = 0, total = 0;
-      if (memory != nullptr) CHECK(memory(&free_bytes, &total));
-      std::printf("fact   after %d cycles: RSS %ld KiB, device free %zu KiB\n", cycle, rss_kib(),
-                  free_bytes >> 10);
+      std::printf("fact   after %d cycles\n", cycle);
+      print_held("held");
     }
     arm();
     const std::uint64_t end = workload::now_ns() + 50'000'000;
@@ -271,11 +177,7 @@ int main(int argc, char** argv) {
     for (const auto& [name, run] : experiments) std::printf("%s\n", name.c_str());
     return argc > 1 ? 2 : 0;
   }
-  g_library = dlopen("libcupti.so.13", RTLD_NOW);
-  if (g_library == nullptr) {
-    std::printf("%s\n", dlerror());
-    return 1;
-  }
+  load();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("fact %s\n", found->first.c_str());
   found->second();

@@ -11,9 +11,9 @@ LABEL = "PyTorch training"
 
 def run(table):
     with GpuBench("attach-cycles") as bench:
-        untouched = TorchWorkload(bench, "training", bench.unprepared()).wait_ready()
-        workload = TorchWorkload(bench, "training").wait_ready()
-        before = paired_speed.ratio(workload, untouched)
+        started = [*(TorchWorkload(bench, "training", bench.unprepared()) for _ in range(2)), TorchWorkload(bench, "training")]
+        untouched, control, workload = (one.wait_ready() for one in started)
+        before = paired_speed.ratios(workload, control, untouched)
         sidecar = bench.sidecar("-wait-for-shim", "20s", "-linger", "0s")
         sidecar.wait_ready()
         free = workload.ask("memory")["free"]
@@ -29,6 +29,11 @@ def run(table):
                   f"executions; errors {errors[:3]}", "alive, all", program.alive() and seen == CYCLES and not errors)
         workload.send("")
         iterations = workload.answer()["iterations"]
+        # What as many iterations do to a program that nobody touches.
+        idle = Footprint(control.pid)
+        control.ask(f"run {iterations}")
+        grown = (Footprint(control.pid).rss_kib - idle.rss_kib) / 1024
+        table.add("attach", f"{LABEL}: RSS of an untouched program after as many iterations", f"{grown:+.1f} MiB")
         left_behind(table, LABEL, held, held_after_one, held_at_last)
         freed = workload.ask("memory")["free"]
         table.add("attach", f"{LABEL}: free device memory, cudaMemGetInfo, against before",
@@ -36,7 +41,7 @@ def run(table):
                   freed - free >= -DEVICE_MIB_A_CYCLE * CYCLES * 2**20)
         table.add("attach", f"{LABEL}: how the last session ended", process_row(sidecar, workload.pid)["last_disarm"])
         paired_speed.row(table, f"{LABEL}, {CYCLES} cycles, {iterations} iterations", before,
-                         paired_speed.ratio(workload, untouched))
+                         paired_speed.ratios(workload, control, untouched))
 
 
 class LoopingTorch:

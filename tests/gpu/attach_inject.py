@@ -80,9 +80,9 @@ def run(table):
         table.add("attach", "inject", "not in this build of pillion")
         return
     with GpuBench("attach-inject") as bench:
-        untouched = TorchWorkload(bench, "training", bench.unprepared()).wait_ready()
-        workload = TorchWorkload(bench, "training", bench.unprepared()).wait_ready()
-        speed = paired_speed.ratio(workload, untouched)
+        started = [TorchWorkload(bench, "training", bench.unprepared()) for _ in range(3)]
+        untouched, control, workload = (one.wait_ready() for one in started)
+        speed = paired_speed.ratios(workload, control, untouched)
         pause = max(2.0, 1.5 * STEPS * workload.ask("speed 50")["median_us"] / 1e6)
         path = bench.folder / "steps.txt"
         workload.send(f"loop {path}")
@@ -107,7 +107,8 @@ def run(table):
         steps = Steps(path)
         profile_rows(table, profile, steps)
         speed_rows(table, steps, injected, detached)
-        paired_speed.row(table, "injected, profiled, detached", speed, paired_speed.ratio(workload, untouched))
+        paired_speed.row(table, "injected, profiled, detached", speed,
+                         paired_speed.ratios(workload, control, untouched))
         workload.send("quit")
         status = workload.process.wait(20)
         table.add("attach", "injected: the program's end", f"status {status}", "0", status == 0)

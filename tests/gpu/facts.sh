@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds and runs driver_facts.cu and asks cuInit what it does with bad injection paths; then the experiments of
-# cupti_facts.cpp and arming_facts.cpp. FACTS names programs of those, EXPERIMENTS what to run of them, and nothing else
+# cupti_facts.cpp, arming_facts.cpp and flush_facts.cpp. FACTS names programs of those, EXPERIMENTS what to run of them, and nothing else
 # is done then. Needs nvcc and a GPU.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,9 +22,9 @@ if [[ -z ${FACTS:-} ]]; then
 fi
 # Corners of CUPTI that the shim's lifecycle depends on, one process each: a crash is a fact, too.
 root=$(cd "$here/../.." && pwd)
-for program in ${FACTS:-cupti_facts arming_facts}; do
+for program in ${FACTS:-cupti_facts arming_facts flush_facts}; do
   nvcc -std=c++20 -O1 -I"$root/shim" -I"$root/tests/simgpu" -I"$root/tests/workloads" -o "$out/$program" \
-    "$here/$program.cpp" "$root/tests/workloads/workload.cpp" "$root/tests/workloads/kernels.cpp" \
+    "$here/$program.cpp" "$here/cupti_client.cpp" "$root/tests/workloads/workload.cpp" "$root/tests/workloads/kernels.cpp" \
     "$root/tests/workloads/options.cpp" -lcuda || exit 1
   for experiment in ${EXPERIMENTS:-$("$out/$program")}; do
     timeout -s KILL 60 "$out/$program" "$experiment" > "$out/log" 2>&1

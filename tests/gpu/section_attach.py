@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attach to programs in the middle of their work, detach, and look at what is left: every part within a bound of its own.
 
-GPU_CHECK_ATTACH_SECONDS (300) bounds the whole; GPU_CHECK_CYCLES (20) is the number of attach/detach cycles.
+GPU_CHECK_ATTACH_SECONDS (400) bounds the whole; GPU_CHECK_CYCLES (20) is the number of attach/detach cycles.
 """
 import time
 
@@ -18,7 +18,7 @@ from gpu_harness import LOGS
 
 # Part: what it runs, and its share of the whole. What one part leaves of its share goes to those after it.
 PARTS = {"graphs": (attach_graphs.run, 130), "flood": (attach_flood.run, 45), "profiler": (attach_profiler.run, 60),
-         "cycles": (attach_cycles.run, 60), "inject": (attach_inject.run, 50), "record": (attach_record.run, 50),
+         "cycles": (attach_cycles.run, 120), "inject": (attach_inject.run, 80), "record": (attach_record.run, 50),
          "eager": (attach_eager.run, 20)}
 
 
