@@ -22,6 +22,7 @@ std::atomic<CaptureSession*> g_session{nullptr};
 std::atomic<bool> g_inert{false};
 constinit Sampler g_sampler{};
 constinit ModuleStore g_modules{};
+constinit FlushPolicy g_flush_policy{};
 
 namespace {
 
@@ -44,6 +45,7 @@ struct Recording {
 constinit CaptureSession g_sessions[kSessionsInTurn]{};
 std::uint32_t g_armings = 0;
 constinit Recording g_recording{};
+constinit FinalizeBudget g_finalize_budget{};
 
 std::uint64_t sum(const pillion_counters* shards, std::uint64_t pillion_counters::*field) {
   std::uint64_t total = 0;
@@ -143,6 +145,17 @@ RegistrationWatch::Counts watched_counts(const CaptureSession& session) {
           session.executions.load(std::memory_order_relaxed), activity_signs()};
 }
 
+// Where records flood, CUPTI hands them over by itself, and a flush would not return.
+cupti::Result flush_if_calm(const Recording& recording, cupti::ActivityFlushFlag flag) {
+  const std::uint64_t begun = monotonic_ns();
+  g_flush_policy.look(recording.session->executions.load(std::memory_order_relaxed), begun);
+  if (!g_flush_policy.allowed(begun)) return cupti::kSuccess;
+  const CaptureStep step("cuptiActivityFlushAll");
+  const cupti::Result result = recording.api->flush_all(flag);
+  g_flush_policy.flushed(begun, monotonic_ns());
+  return result;
+}
+
 // MODULE_PROFILED is switched on in the launch path, too.
 void switch_module_profiled(const Recording& recording) {
   CaptureSession& session = *recording.session;
@@ -182,6 +195,7 @@ bool capture_arm(const CaptureRequest& request, pillion_armed* armed, pillion_re
   g_sampler.begin({request.sample_permyriad, request.sample_mib_per_s, request.stack_bytes_max});
   recording.last_tick_ns = monotonic_ns();
   begin_graph_session(recording.last_tick_ns);
+  g_flush_policy.begin(recording.last_tick_ns);
   forget_cupti_loss();
   recording.session = prepare_session(request, api);
   recording.session->subscriber = recording.subscription.subscriber;
@@ -211,10 +225,7 @@ bool capture_tick(std::uint32_t* reason, const char** text) {
     *reason = PILLION_DISARM_CUPTI_FATAL;
     return false;
   }
-  {
-    const CaptureStep step("cuptiActivityFlushAll");
-    (void)recording.api->flush_all(cupti::kFlushComplete);
-  }
+  (void)flush_if_calm(recording, cupti::kFlushComplete);
   const std::uint64_t now = monotonic_ns();
   adapt_sampler(recording, now);
   activity_retry(*recording.session, own_tid());
@@ -231,11 +242,8 @@ bool capture_tick(std::uint32_t* reason, const char** text) {
 
 std::uint32_t capture_flush(bool forced) {
   if (cupti_is_lost()) return cupti::kErrorNotInitialized;
-  cupti::Result result = cupti::kSuccess;
-  {
-    const CaptureStep step(forced ? "cuptiActivityFlushAll(forced)" : "cuptiActivityFlushAll");
-    result = g_recording.api->flush_all(forced ? cupti::kFlushForced : cupti::kFlushComplete);
-  }
+  const cupti::Result result =
+      flush_if_calm(g_recording, forced ? cupti::kFlushForced : cupti::kFlushComplete);
   activity_retry(*g_recording.session, own_tid());
   python_retry(*g_recording.session, own_tid());
   add_recorded_launches(*g_recording.session);
@@ -253,7 +261,7 @@ std::uint32_t capture_disarm(bool finalize, std::uint32_t may_wait_ms) {
     // The kinds belong to whoever has taken the registration.
     const std::uint32_t kinds = loss.buffers_ours ? recording.subscription.kind_count : 0;
     residue = detach({recording.api, recording.subscription.subscriber, recording.subscription.kinds, kinds,
-                      loss.text == nullptr, loss.buffers_ours, loss.subscription_ours},
+                      loss.text == nullptr, loss.buffers_ours, loss.subscription_ours, &g_finalize_budget},
                      finalize, may_wait_ms);
     if (loss.finalised) note_finalized_elsewhere();
   }

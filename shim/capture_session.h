@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cupti_api.h"
+#include "flush_policy.h"
 #include "module_store.h"
 #include "ring_writer.h"
 #include "sampler.h"
@@ -38,6 +39,7 @@ extern std::atomic<CaptureSession*> g_session;
 // Shared by all sessions; one session uses them at a time.
 extern Sampler g_sampler;
 extern ModuleStore g_modules;
+extern FlushPolicy g_flush_policy;
 
 // Set in a forked child, for ever.
 extern std::atomic<bool> g_inert;

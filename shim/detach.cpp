@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "capture_session.h"
 #include "capture_step.h"
 #include "graph_threads.h"
 #include "shim_log.h"
@@ -33,10 +34,8 @@ std::atomic<std::uint32_t> g_finished{kOpen};
 bool g_disabled_after_graphs = false;
 bool g_graphs_recorded = false;  // since CUPTI was last finalised
 
-// What cannot be finalised is switched off. `flush` gives back records that belong to no session; not while
-// several threads replay graphs, whose records may come faster than a flush takes them away: the session
-// would never end.
-void disable_and_unsubscribe(const DetachSubject& subject, bool flush) {
+// What cannot be finalised is switched off. The flush gives back records that belong to no session.
+void disable_and_unsubscribe(const DetachSubject& subject) {
   // Callbacks go with the subscription.
   for (std::uint32_t at = 0; at < subject.kind_count; ++at) {
     const CaptureStep step("cuptiActivityDisable");
@@ -44,7 +43,7 @@ void disable_and_unsubscribe(const DetachSubject& subject, bool flush) {
   }
   if (graph_use(monotonic_ns()).kind != GraphUse::none) g_graphs_recorded = true;
   if (g_graphs_recorded) g_disabled_after_graphs = true;
-  if (subject.buffers_ours && flush) {
+  if (subject.buffers_ours && g_flush_policy.allowed(monotonic_ns())) {
     const CaptureStep step("cuptiActivityFlushAll");
     (void)subject.api->flush_all(cupti::kFlushForced);
   }
@@ -90,7 +89,7 @@ bool finalize_at_next_exit(const DetachSubject& subject, std::uint32_t only_tid,
 }
 
 std::uint32_t without_finalize(const DetachSubject& subject, std::uint32_t residue) {
-  disable_and_unsubscribe(subject, residue != PILLION_RESIDUE_GRAPHS);
+  disable_and_unsubscribe(subject);
   return residue;
 }
 
@@ -139,11 +138,14 @@ std::uint32_t detach(const DetachSubject& subject, bool finalize, std::uint32_t 
     return without_finalize(subject, PILLION_RESIDUE_OLD_CUPTI);
   if (graphs.kind == GraphUse::several) return without_finalize(subject, PILLION_RESIDUE_GRAPHS);
   if (g_disabled_after_graphs) return without_finalize(subject, PILLION_RESIDUE_DISABLED_BEFORE);
+  if (!subject.budget->take(monotonic_ns()))
+    return without_finalize(subject, PILLION_RESIDUE_FINALIZED_OFTEN);
   if (graphs.kind == GraphUse::one_thread && thread_is_gone(graphs.tid)) may_wait_ms = 0;
   if (finalize_at_next_exit(subject, graphs.tid, may_wait_ms)) {
     g_graphs_recorded = false;
     return PILLION_RESIDUE_FINALIZED;
   }
+  subject.budget->give_back();
   log_line("no API call came to finalize CUPTI in; waited ms", "", may_wait_ms);
   return without_finalize(subject, PILLION_RESIDUE_NO_API_CALL);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cupti_api.h"
+#include "finalize_budget.h"
 
 // Leaving CUPTI without harm to the program. What was measured on a GPU (CUDA 13.0): finalising after the
 // kinds were disabled kills a program that replays graphs; so does finalising on another thread than the one
@@ -54,6 +55,7 @@ struct DetachSubject {
   bool alone;              // false: another client of the process meddles with CUPTI: no finalizing under it
   bool buffers_ours;       // false: another client has registered its own, and the kinds are its
   bool subscription_ours;  // false: the handle leads nowhere, or to another client's
+  FinalizeBudget* budget;
 };
 
 // Capture thread: ends the subscription the best way the program survives and returns enum pillion_residue.

@@ -265,7 +265,8 @@ void on_driver_call(std::uint32_t cbid, const cupti::CallbackData& data, std::ui
   CaptureSession* session = g_session.load(std::memory_order_acquire);
   if (kind == kContextEnd || kind == 0) {
     // CUPTI allows a flush in driver callbacks, and the program is about to wait for its GPU anyway.
-    if (kind == kContextEnd && session != nullptr && data.callback_site == cupti::kApiEnter) {
+    if (kind == kContextEnd && session != nullptr && data.callback_site == cupti::kApiEnter &&
+        g_flush_policy.allowed(monotonic_ns())) {
       (void)session->api->flush_all(cupti::kFlushForced);
     }
     return;

@@ -37,6 +37,14 @@ constexpr Flag kFlags[] = {
      [](Options& o, const std::string& text) {
        return store(parse_duration_within(text, 0ms, 24h), o.wait_for_shim);
      }},
+    // cuptiSubscribe waits for an instant in which no thread is inside the driver: up to 7 s were seen with
+    // four threads that replay graphs, and none within 12 s with eight that launch empty kernels.
+    {"arm-timeout", "DURATION", "15s",
+     "how long CUPTI may take to let pillion in; then the process is refused, and runs on unharmed",
+     kProfiling, kAttachesNothing,
+     [](Options& o, const std::string& text) {
+       return store(parse_duration_within(text, 100ms, 5min), o.arm_timeout);
+     }},
     {"max-sessions", "N", "64", "processes attached at a time; more are counted", kProfiling,
      kAttachesNothing,
      [](Options& o, const std::string& text) {

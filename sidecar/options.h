@@ -52,7 +52,8 @@ struct Options {
   std::uint32_t events_ring_kib = 0;
   std::uint32_t stacks_rings = 0;
   std::uint32_t stacks_ring_kib = 0;
-  std::chrono::milliseconds linger{};  // how long a shim stays armed after the last window
+  std::chrono::milliseconds arm_timeout{};  // for CUPTI to let us in
+  std::chrono::milliseconds linger{};       // how long a shim stays armed after the last window
   Finalize finalize = Finalize::automatic;
 
   // serve

@@ -134,7 +134,7 @@ struct pillion_arm {
   uint32_t sample_permyriad; /* budget: 1/10,000 of the launching threads' time; default 100 */
   uint32_t sample_mib_per_s; /* budget: MiB of snapshots per second; default 64 */
   uint32_t stack_bytes_max;  /* cap of one snapshot; default 196,608 */
-  uint32_t deadline_ms;      /* arming gives up after so long; default 5,000 */
+  uint32_t deadline_ms;      /* arming gives up after so long; default 15,000 */
   uint64_t events_bytes;     /* sizes of the three memfds; the shim checks them against fstat and seals */
   uint64_t stacks_bytes;
   uint64_t arena_bytes;
@@ -225,7 +225,8 @@ enum pillion_residue {
   PILLION_RESIDUE_NOT_ASKED = 3,
   PILLION_RESIDUE_OLD_CUPTI = 4, /* API version below 24 and graphs were launched */
   PILLION_RESIDUE_FOREIGN = 5,   /* another CUPTI client has taken the registration: what runs on is its */
-  PILLION_RESIDUE_DISABLED_BEFORE = 6 /* an earlier detach could not finalize: now it could kill */
+  PILLION_RESIDUE_DISABLED_BEFORE = 6, /* an earlier detach could not finalize: now it could kill */
+  PILLION_RESIDUE_FINALIZED_OFTEN = 7  /* each finalize leaves memory behind, and there were many */
 };
 
 struct pillion_disarmed {

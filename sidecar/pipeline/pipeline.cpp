@@ -37,6 +37,7 @@ AttachConfig attach_config(const Options& options) {
   config.ring_budget_bytes = options.ring_budget_bytes;
   config.allow_uids.assign(options.allow_uids.begin(), options.allow_uids.end());
   config.linger = options.linger;
+  config.arm.deadline_ms = static_cast<std::uint32_t>(options.arm_timeout.count());
   config.abstract_sockets = options.inject || options.pid.has_value();
   config.hold_programs = options.mode == Mode::record_command;
   auto& settings = config.arm.settings;
@@ -262,7 +263,8 @@ http::ServiceResult Pipeline::profile(const http::ProfileRequest& request, std::
   http::ServiceError nothing{http::ErrorCode::no_shim, "no shim is attached", ""};
   if (connected() == 0) nothing.hint = what_was_seen();
   ++windows_taken_;
-  WindowRun run({*attach_loop_, *attachments_, *drain_, *build_, bell_}, request, next_window_++);
+  WindowRun run({*attach_loop_, *attachments_, *drain_, *build_, bell_, options_.arm_timeout}, request,
+                next_window_++);
   return run.run(stop, nothing);
 }
 

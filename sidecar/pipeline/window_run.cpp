@@ -14,8 +14,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// Longer than arming may take at the shim (its deadline is 5 s): then it is its answer that is missing.
-constexpr milliseconds kArmingPatience{6'000};
+// Longer than arming may take at the shim: then it is its answer that is missing.
+constexpr milliseconds kAnswerPatience{1'000};
+// Those that are armed do not wait longer than this for one that is not; it is in the window from when it is.
+constexpr milliseconds kArmedPatience{6'000};
 constexpr milliseconds kLook{100};  // between looks at what rings no bell
 // A process that executes another program closes its socket and comes back with another.
 constexpr std::uint64_t kBackWithinNs = 1'000'000'000;
@@ -97,10 +99,13 @@ http::ServiceResult WindowRun::run(const std::stop_token& stop, const http::Serv
 }
 
 void WindowRun::wait_for_arming(const std::stop_token& stop) {
-  const auto deadline = steady_clock::now() + kArmingPatience;
-  while (!stop.stop_requested() && steady_clock::now() < deadline) {
+  const auto begin = steady_clock::now();
+  const milliseconds patience = stages_.arm_timeout + kAnswerPatience;
+  while (!stop.stop_requested()) {
     const auto heard = stages_.bell.rings();
-    if (arming().waiting == 0) return;
+    const auto now = arming();
+    const auto deadline = begin + (now.armed != 0 ? std::min(patience, kArmedPatience) : patience);
+    if (now.waiting == 0 || steady_clock::now() >= deadline) return;
     stages_.bell.wait_until(heard, std::min(deadline, steady_clock::now() + kLook), stop);
   }
 }

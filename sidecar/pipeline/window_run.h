@@ -23,6 +23,7 @@ struct Stages {
   DrainThread& drain;
   BuildThread& build;
   Bell& bell;
+  std::chrono::milliseconds arm_timeout;
 };
 
 // One request, from arming to the rendered profile. Lives on the thread of whoever asked, which it blocks.

@@ -235,6 +235,9 @@ std::string residue_name(std::uint32_t residue) {
           "CUPTI loaded: an earlier detach could not finalize it, and after that it could kill a program "
           "with graphs";
       break;
+    case PILLION_RESIDUE_FINALIZED_OFTEN:
+      name = "CUPTI loaded: it was finalized often, and each time leaves memory behind";
+      break;
     case PILLION_RESIDUE_OLD_CUPTI:
       name = "CUPTI loaded: too old to finalize after graphs";
       break;

@@ -85,7 +85,7 @@ struct ArmConfig {
   CaptureSettings settings;
   std::uint32_t module_slots = 64;
   std::uint64_t arena_data_bytes = 16u << 20;
-  std::uint32_t deadline_ms = 5'000;
+  std::uint32_t deadline_ms = 15'000;
 
   [[nodiscard]] RingGeometry geometry() const;
 };

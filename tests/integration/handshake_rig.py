@@ -114,7 +114,7 @@ class Rig:
     def start_sidecar(self, *tracer_options, flags=(), sockets=None):
         """(process, log): the sidecar's port has still to be waited for: Sidecar(*it)."""
         command = [PILLION, "serve", "-listen", "127.0.0.1:0", "-socket-dir", sockets or self.bench.sockets,
-                   "-wait-for-shim", "120s", *SMALL_RINGS, *flags]
+                   "-wait-for-shim", "120s", "-arm-timeout", "5s", *SMALL_RINGS, *flags]
         if tracer_options:
             command = [TRACER, "-report", self.sidecar_steps.path, *tracer_options, "--", *command]
         return self.bench.start(command, dict(os.environ))

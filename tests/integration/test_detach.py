@@ -136,6 +136,24 @@ class DetachTest(ProfileTest):
         [said] = details(profile, "detach_residue")
         self.assertIn("several threads replay graphs", said)
 
+    def test_records_that_flood(self):
+        """A flush does not return while records come as fast: there must be none, and the session ends all the same."""
+        capacity, attempts = 350_000, 3  # above the rate from which on the shim does not flush
+        for _ in range(attempts):
+            workload = self.start("graph_replay", "--threads", "2", "--nodes", "1000", SIMGPU_KERNEL_NS=50,
+                                  SIMGPU_LAUNCH_LATENCY_NS=100, SIMGPU_FLUSH_CAPACITY=capacity)
+            sidecar = self.sidecar("-events-ring-kib", "256")
+            begin = time.monotonic()
+            quality = sidecar.profile(2)["quality"]
+            self.assertLess(time.monotonic() - begin, 6)
+            self.assertIn("several threads replay graphs", self.last_disarm(sidecar, workload.pid))
+            self.end(workload)
+            sidecar.process.terminate()
+            sidecar.process.wait(10)
+            if quality["executions"] + quality["dropped_executions_full"] > 2 * capacity:
+                return
+        self.fail(f"this machine makes no {capacity} records a second, {attempts} times: nothing was tried")
+
     def test_old_cupti_with_graphs(self):
         self.row("too old to finalize after graphs", "--threads", "1", "--graphs", "1", SIMGPU_CUPTI_VERSION=18)
 

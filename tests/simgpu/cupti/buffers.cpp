@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "common/knobs.h"
@@ -30,6 +31,10 @@ std::atomic<bool> g_registered_ever{false};
 std::atomic<std::uint64_t> g_dropped{0};
 std::atomic<bool> g_zeroed{false};
 
+// Records a second that a flush can keep up with; 0: any.
+const std::uint64_t g_flush_capacity = knob("SIMGPU_FLUSH_CAPACITY", 0);
+std::atomic<std::uint64_t> g_records_made{0};
+
 std::mutex g_threads_mutex;
 auto& g_threads = *new std::vector<std::shared_ptr<Thread>>;  // leaked: threads outlive static destruction
 
@@ -49,6 +54,17 @@ struct ThreadHandle {
 Thread& this_thread() {
   thread_local ThreadHandle handle;
   return *handle.thread;
+}
+
+// As measured: a flush under a flood of records does not return before the flood is over.
+void await_calm() {
+  constexpr std::uint64_t kLookMs = 10;
+  const std::uint64_t bearable = g_flush_capacity * kLookMs / 1000;
+  for (;;) {
+    const std::uint64_t before = g_records_made.load(std::memory_order_relaxed);
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLookMs));
+    if (g_records_made.load(std::memory_order_relaxed) - before <= bearable) return;
+  }
 }
 
 // Asks the client, on the launching thread.
@@ -122,6 +138,7 @@ bool register_buffer_callbacks(BufferRequestedFunc requested, BufferCompletedFun
 
 RecordSlot::RecordSlot(std::size_t bytes, std::uint64_t complete_ns)
     : thread_(&this_thread()), record_(nullptr) {
+  if (g_flush_capacity != 0) g_records_made.fetch_add(1, std::memory_order_relaxed);
   auto* thread = static_cast<Thread*>(thread_);
   thread->mutex.lock();
   Buffer& buffer = thread->current;
@@ -144,6 +161,7 @@ Result flush_buffers(bool forced) {
   // After a finalize it succeeds and does nothing.
   if (!g_registered_ever.load(std::memory_order_acquire)) return kErrorInvalidOperation;
   if (g_requested.load(std::memory_order_acquire) == nullptr) return kSuccess;
+  if (g_flush_capacity != 0) await_calm();
   retire_current(forced);
   worker().drain(forced ? Drain::kForced : Drain::kComplete);
   return kSuccess;

@@ -19,10 +19,15 @@ namespace {
 
 constexpr cupti::ActivityKind kKinds[] = {cupti::kActivityConcurrentKernel, cupti::kActivityMemcpy};
 
-DetachSubject subject(const FakeCupti& fake) { return {&fake.api, nullptr, kKinds, 2, true, true, true}; }
+FinalizeBudget g_budget;
+
+DetachSubject subject(const FakeCupti& fake) {
+  return {&fake.api, nullptr, kKinds, 2, true, true, true, &g_budget};
+}
 
 // As in a process in which no graph was ever launched and no kind disabled.
 void begin_anew() {
+  g_budget = {};
   forget_graph_threads();
   note_finalized_elsewhere();
 }
@@ -376,4 +381,15 @@ TEST_CASE("a kind that the library does not know is left out, kernels are not op
   REQUIRE(subscribe_cupti(broken.api, &subscription, &refused));
   CHECK_FALSE(enable_recording(broken.api, PILLION_KIND_ALL, &subscription, &refused));
   CHECK(broken.count("unsubscribe") == 1);
+}
+
+TEST_CASE("a process in which CUPTI was finalised often is left without, and said so") {
+  FakeCupti fake;
+  begin_anew();
+  const Caller caller(false);
+  for (std::uint32_t i = 0; i < FinalizeBudget::kAtOnce; ++i)
+    REQUIRE(detach(subject(fake), true, 5000) == PILLION_RESIDUE_FINALIZED);
+  CHECK(detach(subject(fake), true, 5000) == PILLION_RESIDUE_FINALIZED_OFTEN);
+  CHECK(fake.count("finalize") == FinalizeBudget::kAtOnce);
+  CHECK(disabled(fake));
 }
