@@ -9,10 +9,12 @@ namespace {
 
 constexpr std::uint32_t kThoroughFrames = 4;
 
+constinit thread_local PageMemory t_memory [[gnu::tls_model("initial-exec")]] = {};
+
 template <typename Table>
 PILLION_RAW void collect(Table table, const CodeLook& look, PythonCodes& codes, PythonStack* out) {
   using Chain = FrameChain<Table, PythonCodes>;
-  Chain chain(table, look.interpreter, look.pages, codes);
+  Chain chain(table, look.interpreter, look.pages, codes, t_memory);
   const auto start = chain.begin();
   if (start == Chain::Start::none) return;
   if (start != Chain::Start::ready) out->flags = PILLION_SNAPSHOT_PYTHON_PARTIAL;
@@ -43,7 +45,7 @@ template <typename Table>
 PILLION_RAW std::uint64_t innermost(Table table, const Interpreter& interpreter, ReadablePages& pages,
                                     PythonCodes& codes) {
   using Chain = FrameChain<Table, PythonCodes>;
-  Chain chain(table, interpreter, pages, codes);
+  Chain chain(table, interpreter, pages, codes, t_memory);
   const auto start = chain.begin();
   if (start != Chain::Start::ready && start != Chain::Start::doubt) return 0;
   FrameSight<PythonCodes> sight;

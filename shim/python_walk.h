@@ -30,6 +30,14 @@ struct FreeTable {
   const PythonOffsets& operator*() const { return *table; }
 };
 
+// Pages that the calling thread's last walk was told can be read, for the next one. Zero: none.
+struct PageMemory {
+  std::uint64_t generation;  // of the ReadablePages
+  std::uint64_t thread;      // addresses of pages
+  std::uint64_t stack;
+  std::uint64_t frame;
+};
+
 // The Python frames of the calling thread, from the innermost on. Read raw, without the GIL: the thread is
 // inside C, so its own chain stands still. Never faults as long as the interpreter does not free what its
 // chain leads to: pages are tried before their first use, alignment, types and ranges are checked, and a walk
@@ -55,8 +63,18 @@ class FrameChain {
     broken,  // the thread state is not this thread's
   };
 
-  FrameChain(Table table, const Interpreter& interpreter, ReadablePages& pages, Met& met)
-      : table_(table), interpreter_(interpreter), pages_(pages), met_(met) {}
+  // `memory` is the calling thread's.
+  FrameChain(Table table, const Interpreter& interpreter, ReadablePages& pages, Met& met, PageMemory& memory)
+      : table_(table), interpreter_(interpreter), pages_(pages), met_(met), memory_(memory) {
+    generation_ = pages.generation();
+    if (generation_ != memory.generation) return;
+    thread_page_[0] = memory.thread;
+    stack_page_[0] = memory.stack;
+    frame_page_[0] = memory.frame;
+  }
+  ~FrameChain() { memory_ = {generation_, thread_page_[0], stack_page_[0], frame_page_[0]}; }
+  FrameChain(const FrameChain&) = delete;
+  FrameChain& operator=(const FrameChain&) = delete;
 
   [[nodiscard]] PILLION_RAW Start begin() {
     const PythonOffsets& table = *table_;
@@ -65,7 +83,7 @@ class FrameChain {
     if (thread == 0) return Start::none;
     Start start = Start::ready;
     if (table.runtime_current != PythonOffsets::kAbsent) thread = choose_thread_state(thread, &start);
-    if ((thread & 7) != 0 || !pages_.readable(thread, table.thread_bytes())) return Start::broken;
+    if (!readable(thread, table.thread_bytes(), thread_page_)) return Start::broken;
     if (load<std::uint64_t>(thread + table.thread_id) != ::pthread_self()) return Start::broken;
     if (table.thread_cframe != PythonOffsets::kAbsent)
       cframe_ = load<std::uint64_t>(thread + table.thread_cframe);
@@ -199,8 +217,11 @@ class FrameChain {
   const Interpreter& interpreter_;
   ReadablePages& pages_;
   Met& met_;
+  PageMemory& memory_;
+  std::uint64_t generation_;
   std::uint64_t frame_ = 0;   // the next one
   std::uint64_t cframe_ = 0;  // that of the next entry frame
+  std::uint64_t thread_page_[2] = {kNoPage, kNoPage};
   std::uint64_t frame_page_[2] = {kNoPage, kNoPage};
   std::uint64_t code_page_[2] = {kNoPage, kNoPage};
   std::uint64_t stack_page_[2] = {kNoPage, kNoPage};
@@ -210,8 +231,10 @@ class FrameChain {
 // Calls `visit` with the table of this interpreter's version, as a constant where it is the built-in one.
 template <typename Visit>
 [[gnu::always_inline]] inline auto with_table(const Interpreter& interpreter, Visit visit) {
-  std::size_t index = 0;
-  while (index < kPythonVersions && interpreter.offsets != &kPythonTables[index]) ++index;
+  const std::uint64_t behind = reinterpret_cast<std::uint64_t>(interpreter.offsets) -
+                               reinterpret_cast<std::uint64_t>(&kPythonTables[0]);
+  std::uint64_t index = behind / sizeof(PythonOffsets);
+  if (index >= kPythonVersions || behind % sizeof(PythonOffsets) != 0) index = kPythonVersions;
   static_assert(kPythonVersions == 6);
   switch (index) {
     case 0:

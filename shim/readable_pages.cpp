@@ -28,9 +28,12 @@ namespace pillion::shim {
 }
 
 void ReadablePages::forget() {
+  static constinit std::atomic<std::uint64_t> generations{0};
   for (auto& set : sets_) {
     for (std::atomic<std::uint64_t>& page : set) page.store(0, std::memory_order_relaxed);
   }
+  // After them: nobody hears the new number and an old page. Pairs with the acquire load of generation().
+  generation_.store(generations.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 }  // namespace pillion::shim

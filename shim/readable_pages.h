@@ -26,6 +26,9 @@ class ReadablePages {
 
   void forget();
 
+  // Another number after each forget(), and for each object: what was heard under this one still holds.
+  [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
+
  private:
   static constexpr std::uint64_t kLowest = 65536;
   static constexpr std::uint64_t kHighest = std::uint64_t{1} << 47;
@@ -44,6 +47,7 @@ class ReadablePages {
   [[nodiscard]] static bool look(std::atomic<std::uint64_t>* set, std::uint64_t page);
 
   alignas(64) std::atomic<std::uint64_t> sets_[kSets][kWays]{};  // page numbers, 0: none
+  std::atomic<std::uint64_t> generation_{0};
 };
 
 // A load from memory that belongs to the interpreter and was found readable. Functions that load so are

@@ -2,6 +2,7 @@
 #include "built_chain.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <cstring>
 
@@ -27,9 +28,11 @@ std::uint64_t g_thread;  // what this_thread_state() says
 
 }  // namespace
 
-BuiltChain::BuiltChain(const PythonOffsets& layout, bool in_sub_interpreter)
-    : layout_(layout), memory_(std::make_unique<std::uint8_t[]>(kMemory)) {
-  std::memset(memory_.get(), 0x5a, kMemory);
+BuiltChain::BuiltChain(const PythonOffsets& layout, bool in_sub_interpreter) : layout_(layout) {
+  void* memory = ::mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) __builtin_trap();
+  memory_ = static_cast<std::uint8_t*>(memory);
+  std::memset(memory_, 0x5a, kMemory);
   code_type_ = allot(64);
   frame_type_ = allot(64);
   text_type_ = allot(64);
@@ -39,7 +42,14 @@ BuiltChain::BuiltChain(const PythonOffsets& layout, bool in_sub_interpreter)
   build_threads(in_sub_interpreter);
 }
 
-BuiltChain::~BuiltChain() { g_thread = 0; }
+BuiltChain::~BuiltChain() {
+  g_thread = 0;
+  ::munmap(memory_, kMemory);
+}
+
+void BuiltChain::hide(bool hidden) {
+  if (::mprotect(memory_, kMemory, hidden ? PROT_NONE : PROT_READ | PROT_WRITE) != 0) __builtin_trap();
+}
 
 Interpreter BuiltChain::interpreter(const PythonOffsets& table) const {
   Interpreter built{};
@@ -55,8 +65,7 @@ Interpreter BuiltChain::interpreter(const PythonOffsets& table) const {
 }
 
 std::uint64_t BuiltChain::allot(std::uint64_t bytes) {
-  const std::uint64_t base = (reinterpret_cast<std::uint64_t>(memory_.get()) + 15) & ~std::uint64_t{15};
-  const std::uint64_t at = base + used_;
+  const std::uint64_t at = reinterpret_cast<std::uint64_t>(memory_) + used_;
   used_ += (bytes + 15) & ~std::uint64_t{15};
   if (used_ + 16 > kMemory) __builtin_trap();
   return at;

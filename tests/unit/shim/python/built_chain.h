@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,6 +38,9 @@ class BuiltChain {
   // The leaf's code object dies and another one takes its address, with another name.
   void replace_leaf_code();
 
+  // Makes the memory of all structures unreadable, as if it had been given back; and readable again.
+  void hide(bool hidden);
+
   // Leaf first: what must be found.
   [[nodiscard]] const std::vector<Frame>& expected() const { return expected_; }
 
@@ -65,7 +67,7 @@ class BuiltChain {
   void build_threads(bool in_sub_interpreter);
 
   const PythonOffsets layout_;
-  std::unique_ptr<std::uint8_t[]> memory_;
+  std::uint8_t* memory_;  // pages of its own
   std::uint64_t used_ = 0;
   std::uint64_t runtime_ = 0;
   std::uint64_t leaf_code_ = 0;

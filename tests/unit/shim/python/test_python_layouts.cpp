@@ -181,6 +181,22 @@ TEST_CASE("a chain that is built from the headers' layout is read frame by frame
   }
 }
 
+TEST_CASE("pages that were forgotten are tried again, also by a thread that has used them") {
+  const PythonLayout layout =
+      PythonLayout::read(GENERATE(from_range(std::begin(kLayouts), std::end(kLayouts))));
+  INFO(layout.name);
+  BuiltChain chain(layout.table());
+  const Interpreter interpreter = chain.interpreter(*python_offsets(layout.version));
+  Reader reader;
+  CHECK(reader.read(interpreter).flags == PILLION_SNAPSHOT_PYTHON);
+  chain.hide(true);
+  const Seen hidden = reader.read(interpreter);
+  chain.hide(false);
+  CHECK(hidden.flags == (PILLION_SNAPSHOT_PYTHON | PILLION_SNAPSHOT_PYTHON_PARTIAL));
+  CHECK(hidden.frames.empty());
+  CHECK(reader.read(interpreter).frames == chain.expected());
+}
+
 TEST_CASE("an offset that is wrong by 8 or by 4 gives something else, and no fault") {
   const PythonLayout layout =
       PythonLayout::read(GENERATE(from_range(std::begin(kLayouts), std::end(kLayouts))));
