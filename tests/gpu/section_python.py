@@ -97,7 +97,7 @@ def cost_rows(table, sidecar, workload, mode):
     steps, per_launch, walks, refused = {"on": [], "off": []}, {"on": [], "off": []}, [], 0
     for at in range(2 * COST_ROUNDS):
         which = "on" if at % 4 in (0, 3) else "off"
-        kinds = "all" if which == "on" else ALL_BUT_PYTHON
+        kinds = ALL_BUT_PYTHON + (",python" if which == "on" else "")  # else the same
         wait_until(lambda: connected(sidecar, workload), "the shim to have detached", 20)
         with harness.Window(sidecar, COST_WINDOW_S, kinds=kinds) as window:
             sidecar.wait_state(workload.pid, "armed", 20)
