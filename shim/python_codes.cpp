@@ -136,8 +136,10 @@ bool PythonCodes::fill(Slot& slot, const CodeLook& look, std::uint64_t code, std
   to += sizeof head;
   write_utf8(texts.name, to, head.qualname_bytes);
   write_utf8(texts.file, to + head.qualname_bytes, head.filename_bytes);
-  std::memcpy(to + head.qualname_bytes + head.filename_bytes, reinterpret_cast<const void*>(texts.lines.data),
-              head.line_table_bytes);
+  if (head.line_table_bytes != 0) {
+    std::memcpy(to + head.qualname_bytes + head.filename_bytes,
+                reinterpret_cast<const void*>(texts.lines.data), head.line_table_bytes);
+  }
   slot.offset = static_cast<std::uint32_t>(offset);
   slot.bytes = bytes;
   slot.first_line = head.first_line;
