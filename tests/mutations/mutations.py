@@ -256,7 +256,7 @@ OFFSETS = [
     offset("frame-previous", "a frame's caller", 6, 8),
     offset("frame-code", "a frame's code object", 7, 8),
     offset("frame-instruction", "a frame's instruction", 8, 8),
-    offset("frame-owner", "who a frame belongs to", 9, 1),
+    offset("frame-owner", "who a frame belongs to", 9, 8),
     offset("code-name", "a code object's qualified name", 14, -8),
     offset("code-file", "a code object's file", 13, 8),
     offset("code-first-line", "a code object's first line", 11, 4),

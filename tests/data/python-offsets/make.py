@@ -21,10 +21,10 @@ def offsets(include, *flags):
     include = pathlib.Path(include)
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "offsets"
-        # Debian's pyconfig.h asks for one beside the versions' folders.
-        folders = [include, include / "internal", include.parent]
-        subprocess.run(["cc", "-w", *flags, "-Wl,--unresolved-symbols=ignore-all", *(f"-I{path}" for path in folders),
-                        "-o", program, SOURCE], check=True, capture_output=True, text=True)
+        # Debian's pyconfig.h asks for one beside the versions' folders, where another release's libc may be, too.
+        folders = [f"-I{include}", f"-I{include / 'internal'}", f"-idirafter{include.parent}"]
+        subprocess.run(["cc", "-w", *flags, "-Wl,--unresolved-symbols=ignore-all", *folders, "-o", program, SOURCE],
+                       check=True, capture_output=True, text=True)
         said = subprocess.run([program], check=True, capture_output=True, text=True).stdout
     return dict(line.split() for line in said.splitlines())
 
