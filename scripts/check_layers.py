@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 SIDECAR_STAGES = (
-    "base", "discovery", "session", "collect", "join", "unwind", "symbolize", "profile", "export", "http", "host",
+    "base", "discovery", "session", "collect", "join", "timeline", "unwind", "symbolize", "profile", "export", "http", "host",
     "inject",
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ namespace pillion::shim {
 namespace {
 
 constexpr std::uint32_t kDevicesMax = 64;
+constexpr std::uint32_t kContextsUnsentMax = 64;
 constexpr std::uint64_t kLeaveNs = 20'000'000;
 // A null buffer crashes CUPTI before 12.9; from there on the records are dropped and counted by it.
 constexpr std::uint32_t kNullBufferSafeVersion = 27;
@@ -29,6 +30,10 @@ struct KnownDevice {
 };
 enum DeviceState : std::uint32_t { kDeviceUnknown, kDeviceFilling, kDeviceUnsent, kDeviceSent };
 constinit KnownDevice g_devices[kDevicesMax]{};
+
+// Contexts whose record found no room, to be sent again. A slot holds device + 1 and context; 0: free. One
+// that finds no slot is known by what runs in it.
+constinit std::atomic<std::uint64_t> g_contexts_unsent[kContextsUnsentMax]{};
 
 // The last resort of old libraries: a few buffers that hold some hundred records each.
 constexpr std::size_t kReserveBytes = 64 * 1024;
@@ -85,6 +90,22 @@ void note_device(CaptureSession& session, std::uint32_t tid, DecodedRecord* deco
   }
 }
 
+PushResult push_context(CaptureSession& session, std::uint32_t tid, std::uint32_t context,
+                        std::uint32_t device) {
+  const pillion_context record{{PILLION_RECORD_CONTEXT, 0, sizeof(record)}, context, device};
+  return session.events->push(tid, &record, sizeof(record));
+}
+
+void note_context(CaptureSession& session, std::uint32_t tid, const pillion_context& context) {
+  if (context.device >= kDevicesMax) return;
+  if (push_context(session, tid, context.context, context.device) == PushResult::ok) return;
+  const std::uint64_t slot = std::uint64_t{context.context} << 32 | (context.device + 1);
+  for (std::atomic<std::uint64_t>& unsent : g_contexts_unsent) {
+    std::uint64_t free = 0;
+    if (unsent.compare_exchange_strong(free, slot, std::memory_order_relaxed)) return;
+  }
+}
+
 void push_record(CaptureSession& session, std::uint32_t tid, const DecodedRecord& decoded, Tally* tally) {
   const bool execution = decoded.header.type != PILLION_RECORD_OVERHEAD;
   if (execution) ++tally->executions;
@@ -113,6 +134,10 @@ void deliver(CaptureSession& session, std::uint32_t tid, std::uint8_t* buffer, s
     }
     if (decoded.header.type == PILLION_RECORD_DEVICE) {
       note_device(session, tid, &decoded);
+      continue;
+    }
+    if (decoded.header.type == PILLION_RECORD_CONTEXT) {
+      note_context(session, tid, decoded.context);
       continue;
     }
     if (decoded.header.type == PILLION_RECORD_KERNEL && decoded.name != nullptr) {
@@ -195,6 +220,7 @@ bool activity_begin(std::uint32_t api_version) {
     std::uint32_t sent = kDeviceSent;
     known.state.compare_exchange_strong(sent, kDeviceUnsent, std::memory_order_acquire);
   }
+  for (std::atomic<std::uint64_t>& unsent : g_contexts_unsent) unsent.store(0, std::memory_order_relaxed);
   return true;
 }
 
@@ -204,6 +230,13 @@ void activity_retry(CaptureSession& session, std::uint32_t tid) {
     if (known.state.load(std::memory_order_acquire) != kDeviceUnsent) continue;
     if (session.events->push(tid, &known.record, sizeof(known.record)) != PushResult::ok) return;
     known.state.store(kDeviceSent, std::memory_order_relaxed);
+  }
+  for (std::atomic<std::uint64_t>& unsent : g_contexts_unsent) {
+    const std::uint64_t slot = unsent.load(std::memory_order_relaxed);
+    if (slot == 0) continue;
+    const auto device = static_cast<std::uint32_t>(slot) - 1;
+    if (push_context(session, tid, static_cast<std::uint32_t>(slot >> 32), device) != PushResult::ok) return;
+    unsent.store(0, std::memory_order_relaxed);
   }
 }
 

@@ -22,7 +22,7 @@ std::uint64_t activity_timestamp();
 // is still going on.
 [[nodiscard]] bool activity_begin(std::uint32_t api_version);
 
-// Capture thread: sends names and devices that found no room.
+// Capture thread: sends names, devices and contexts that found no room.
 void activity_retry(CaptureSession& session, std::uint32_t tid);
 
 // Capture thread, after g_session was taken away: returns when no completion touches that session any more,

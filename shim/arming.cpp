@@ -29,7 +29,10 @@ constexpr KindBit kKindBits[] = {
     {PILLION_KIND_PEER_COPY, cupti::kActivityMemcpy2},
     {PILLION_KIND_OVERHEAD, cupti::kActivityOverhead},
 };
-static_assert(sizeof(kKindBits) / sizeof(kKindBits[0]) < kActivityKindsMax);
+// Told of once each, whether they were there before or come later; neither costs anything at a launch.
+constexpr cupti::ActivityKind kDumped[] = {cupti::kActivityDevice, cupti::kActivityContext};
+static_assert(sizeof(kKindBits) / sizeof(kKindBits[0]) + sizeof(kDumped) / sizeof(kDumped[0]) <=
+              kActivityKindsMax);
 
 void refuse_call(const CuptiApi& api, const char* call, cupti::Result result, pillion_refused* refused) {
   refused->reason = PILLION_REFUSAL_CUPTI_ERROR;
@@ -209,9 +212,12 @@ bool enable_recording(const CuptiApi& api, std::uint32_t kinds, Subscription* su
     undo(api, subscription);
     return false;
   }
-  const cupti::Result devices = api.enable_and_dump != nullptr ? api.enable_and_dump(cupti::kActivityDevice)
-                                                               : api.activity_enable(cupti::kActivityDevice);
-  if (devices == cupti::kSuccess) subscription->kinds[subscription->kind_count++] = cupti::kActivityDevice;
+  for (const cupti::ActivityKind kind : kDumped) {
+    const CaptureStep step("cuptiActivityEnableAndDump");
+    const cupti::Result one =
+        api.enable_and_dump != nullptr ? api.enable_and_dump(kind) : api.activity_enable(kind);
+    if (one == cupti::kSuccess) subscription->kinds[subscription->kind_count++] = kind;
+  }
   enable_callbacks(api, kinds, subscription, &result);
   if (result != cupti::kSuccess) {
     refuse_call(api, "cuptiEnableCallback(cuLaunchKernel)", result, refused);

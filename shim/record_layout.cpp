@@ -14,17 +14,17 @@ struct VersionedLayout {
 };
 
 // Newest first. Sizes of CUpti_ActivityKernel5..10, Memcpy3..6, MemcpyPtoP2..4, Memset2..4, Overhead..3,
-// Device3..5; which version writes which struct is in NVIDIA's release notes, and for 18, 26, 28 and 130001
-// in recorded buffers.
+// Device3..5, Context and Context3; which version writes which struct is in NVIDIA's release notes, and for
+// 18, 26, 28 and 130001 in recorded buffers.
 constexpr VersionedLayout kLayouts[] = {
-    {130000, {216, 96, 96, 88, 56, 184}},  // CUDA 13.0
-    {26, {208, 96, 96, 88, 56, 184}},      // 12.8
-    {19, {208, 88, 96, 88, 40, 176}},      // 12.0
-    {18, {200, 88, 96, 88, 40, 176}},      // 11.8
-    {17, {176, 88, 96, 88, 40, 152}},      // 11.6
-    {15, {168, 80, 88, 80, 40, 152}},      // 11.2
-    {14, {160, 80, 88, 80, 40, 152}},      // 11.1
-    {0, {160, 72, 80, 72, 40, 152}},       // 11.0
+    {130000, {216, 96, 96, 88, 56, 184, 32}},  // CUDA 13.0
+    {26, {208, 96, 96, 88, 56, 184, 32}},      // 12.8
+    {19, {208, 88, 96, 88, 40, 176, 16}},      // 12.0
+    {18, {200, 88, 96, 88, 40, 176, 16}},      // 11.8
+    {17, {176, 88, 96, 88, 40, 152, 16}},      // 11.6
+    {15, {168, 80, 88, 80, 40, 152, 16}},      // 11.2
+    {14, {160, 80, 88, 80, 40, 152, 16}},      // 11.1
+    {0, {160, 72, 80, 72, 40, 152, 16}},       // 11.0
 };
 
 // One record of `size` bytes in the loaded version. Reads a field only when all of it lies within.
@@ -123,6 +123,12 @@ void decode_device(const RecordView& view, DecodedRecord* out) {
   out->name = view.get<const char*>(136);
 }
 
+void decode_context(const RecordView& view, DecodedRecord* out) {
+  pillion_context* context = begin(out->context, PILLION_RECORD_CONTEXT);
+  context->context = view.get<std::uint32_t>(4);
+  context->device = view.get<std::uint32_t>(8);
+}
+
 }  // namespace
 
 RecordLayout record_layout(std::uint32_t api_version) {
@@ -158,6 +164,9 @@ DecodeResult decode_record(const RecordLayout& layout, const std::uint8_t* recor
     case cupti::kActivityDevice:
       size = layout.device;
       break;
+    case cupti::kActivityContext:
+      size = layout.context;
+      break;
     default:
       return DecodeResult::unknown_kind;
   }
@@ -178,6 +187,9 @@ DecodeResult decode_record(const RecordLayout& layout, const std::uint8_t* recor
       break;
     case cupti::kActivityOverhead:
       decode_overhead(view, out);
+      break;
+    case cupti::kActivityContext:
+      decode_context(view, out);
       break;
     default:
       decode_device(view, out);

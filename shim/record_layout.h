@@ -21,6 +21,7 @@ struct RecordLayout {
   std::uint32_t memset;
   std::uint32_t overhead;
   std::uint32_t device;
+  std::uint32_t context;
 };
 
 [[nodiscard]] RecordLayout record_layout(std::uint32_t api_version);
@@ -33,6 +34,7 @@ struct DecodedRecord {
     pillion_set set;
     pillion_overhead overhead;
     pillion_device device;
+    pillion_context context;
   };
   const char* name;  // of a kernel or device: CUPTI's own string, valid only while its buffer is; may be null
 };

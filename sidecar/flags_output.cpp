@@ -21,9 +21,9 @@ Result<void> set_format(Options& options, const std::string& text) {
 
 Result<void> set_type(Options& options, const std::string& text) {
   const auto type = http::parse_profile_type(text);
-  if (!type) return fail("read", "'" + text + "'", "not gpu, cpu, offcpu, heap or allocs");
-  if (*type != http::ProfileType::gpu)
-    return fail("read", "'" + text + "'", "not a profile that this build takes: gpu");
+  if (!type) return fail("read", "'" + text + "'", "not gpu, idle, cpu, offcpu, heap or allocs");
+  if (*type != http::ProfileType::gpu && *type != http::ProfileType::idle)
+    return fail("read", "'" + text + "'", "not a profile that this build takes: gpu or idle");
   options.type = *type;
   return {};
 }
@@ -52,7 +52,10 @@ constexpr Flag kFlags[] = {
     {"format", "pprof|json|folded|text", "pprof",
      "format of the profile: pprof, json or folded; of doctor's answer: text (its default) or json",
      kRecord | kDoctor, kFormatsNothing, set_format},
-    {"type", "gpu", "gpu", "what to profile: only the GPU in this build", kRecord, kWritesNoFile, set_type},
+    {"type", "gpu|idle", "gpu",
+     "what to profile: gpu, what ran on the GPUs; idle, why they had nothing to do, by the launch that ended "
+     "it",
+     kRecord, kWritesNoFile, set_type},
     {"cupti-dir", "DIR", "", "folder with further libcupti.so files to install (may be repeated)", kInstall,
      kInstallsNothing,
      [](Options& o, const std::string& text) { return store_name(text, o.cupti_dirs.emplace_back()); }, false,

@@ -90,6 +90,12 @@ struct RawDevice {
   std::string name;
 };
 
+// A CUDA context that the process has, or had since it was armed.
+struct RawContext {
+  std::uint32_t context = 0;  // CUPTI's id
+  std::uint32_t device = 0;
+};
+
 // A Python code object. The shim may send the same one again, under the same id or another.
 struct RawPythonCode {
   std::uint32_t id = 0;
@@ -139,6 +145,7 @@ class RecordSink {
   virtual void on_name(RawName name) = 0;
   virtual void on_thread(RawThread thread) = 0;
   virtual void on_device(RawDevice device) = 0;
+  virtual void on_context(const RawContext& context) = 0;
   virtual void on_python_code(RawPythonCode code) = 0;
   virtual void on_snapshot(RawSnapshot snapshot) = 0;
 };

@@ -37,7 +37,8 @@ extern "C" {
 
 #define PILLION_ABI_MAGIC 0x4e4c4950u /* "PILN" */
 #define PILLION_ABI_MAJOR 1u
-#define PILLION_ABI_MINOR 3u /* 1: record sequence numbers; 2: Python frames; 3: START, what is in force */
+/* 1: record sequence numbers; 2: Python frames; 3: START, what is in force; 4: CONTEXT */
+#define PILLION_ABI_MINOR 4u
 
 #define PILLION_SOCKET_DIR_DEFAULT "/run/pillion"
 /* Socket name: pillion-<pid namespace inode>-<pid>-<start time in clock ticks>.sock, all decimal. */
@@ -450,6 +451,7 @@ enum pillion_record_type {
   PILLION_RECORD_THREAD = 33,
   PILLION_RECORD_DEVICE = 34,
   PILLION_RECORD_PYTHON_CODE = 35,
+  PILLION_RECORD_CONTEXT = 36, /* 1.4 */
   /* stacks rings */
   PILLION_RECORD_SNAPSHOT = 64
 };
@@ -586,6 +588,15 @@ struct pillion_device {
   char name[64];
 };
 PILLION_ASSERT_SIZE(pillion_device, 104);
+
+/* A CUDA context of the process, sent once per session: at arming, or when it is made. Nothing tells of its
+ * end. */
+struct pillion_context {
+  struct pillion_record_header header;
+  uint32_t context; /* CUPTI's id */
+  uint32_t device;
+};
+PILLION_ASSERT_SIZE(pillion_context, 16);
 
 /* A Python code object, sent once per session; sent again when it found no room. It may be read later than
  * the first snapshot that names it. Two records may say the same with two ids. */

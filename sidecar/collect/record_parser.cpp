@@ -140,6 +140,13 @@ Verdict deliver_device(std::span<const std::byte> record, RecordSink& sink) {
   return Verdict::delivered;
 }
 
+Verdict deliver_context(std::span<const std::byte> record, RecordSink& sink) {
+  const auto wire = read_as<pillion_context>(record);
+  if (!wire) return Verdict::malformed;
+  sink.on_context({wire->context, wire->device});
+  return Verdict::delivered;
+}
+
 // The three texts stand one behind the other; 64-bit sums of 32-bit lengths cannot wrap.
 Verdict deliver_python_code(std::span<const std::byte> record, RecordSink& sink, ParseCounts& counts) {
   const auto wire = read_as<pillion_python_code>(record);
@@ -244,6 +251,8 @@ Verdict deliver(std::uint16_t type, std::span<const std::byte> record, RecordSin
       return deliver_thread(record, sink);
     case PILLION_RECORD_DEVICE:
       return deliver_device(record, sink);
+    case PILLION_RECORD_CONTEXT:
+      return deliver_context(record, sink);
     case PILLION_RECORD_PYTHON_CODE:
       return deliver_python_code(record, sink, counts);
     case PILLION_RECORD_SNAPSHOT:

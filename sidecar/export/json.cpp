@@ -38,6 +38,26 @@ Json devices(const profile::Profile& profile) {
   return out;
 }
 
+Json device_idle(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::DeviceIdle& device : profile.device_idle) {
+    Json users = Json::array();
+    for (const auto& user : device.users) users.push_back({{"pid", user.pid}, {"device", user.device}});
+    Json by_cause = Json::object();
+    for (std::size_t i = 0; i < kIdleCauses; ++i) by_cause[kIdleCauseNames[i]] = device.by_cause[i];
+    Json one = {{"users", std::move(users)}};
+    if (!device.uuid.empty()) one["uuid"] = device.uuid;
+    one.update({{"window_ns", device.window_ns},
+                {"busy_ns", device.busy_ns},
+                {"busy_share", device.busy_share},
+                {"kernel_concurrency", device.kernel_concurrency},
+                {"idle_ns", device.idle_ns},
+                {"idle_by_cause_ns", std::move(by_cause)}});
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 Json anomalies(const profile::Profile& profile) {
   Json out = Json::array();
   for (const profile::Anomaly& anomaly : profile.anomalies) {
@@ -141,19 +161,21 @@ Json stacks(const profile::Profile& profile) {
 }  // namespace
 
 std::string to_json(const profile::Profile& profile) {
-  const Json out = {{"schema", "pillion-profile-1"},
-                    {"window",
-                     {{"start_unix_ns", profile.start_wall_ns},
-                      {"start_monotonic_ns", profile.t0_ns},
-                      {"duration_ns", profile.t1_ns - profile.t0_ns}}},
-                    {"processes", processes(profile)},
-                    {"devices", devices(profile)},
-                    {"settings", settings(profile)},
-                    {"quality", quality(profile)},
-                    {"kernels", kernels(profile)},
-                    {"mappings", mappings(profile)},
-                    {"frames", frames(profile)},
-                    {"stacks", stacks(profile)}};
+  Json out = {{"schema", "pillion-profile-1"},
+              {"type", profile.type},
+              {"window",
+               {{"start_unix_ns", profile.start_wall_ns},
+                {"start_monotonic_ns", profile.t0_ns},
+                {"duration_ns", profile.t1_ns - profile.t0_ns}}},
+              {"processes", processes(profile)},
+              {"devices", devices(profile)},
+              {"settings", settings(profile)},
+              {"quality", quality(profile)},
+              {"kernels", kernels(profile)},
+              {"mappings", mappings(profile)},
+              {"frames", frames(profile)},
+              {"stacks", stacks(profile)}};
+  if (!profile.device_idle.empty()) out["device_idle"] = device_idle(profile);
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -91,7 +91,7 @@ tl::expected<void, ServiceError> apply(const std::string& name, const std::strin
     const auto type = parse_profile_type(text);
     if (!type) {
       return tl::make_unexpected(
-          bad("parameter type is " + quoted(text) + ", not one of gpu, cpu, offcpu, heap, allocs",
+          bad("parameter type is " + quoted(text) + ", not one of gpu, idle, cpu, offcpu, heap, allocs",
               "the default is type=gpu"));
     }
     request.type = *type;

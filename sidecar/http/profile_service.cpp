@@ -6,8 +6,8 @@
 namespace pillion::http {
 namespace {
 
-constexpr std::array kTypes = {ProfileType::gpu, ProfileType::cpu, ProfileType::offcpu, ProfileType::heap,
-                               ProfileType::allocs};
+constexpr std::array kTypes = {ProfileType::gpu,    ProfileType::idle, ProfileType::cpu,
+                               ProfileType::offcpu, ProfileType::heap, ProfileType::allocs};
 constexpr std::array kFormats = {ProfileFormat::pprof, ProfileFormat::json, ProfileFormat::folded};
 
 }  // namespace
@@ -16,6 +16,8 @@ const char* to_string(ProfileType type) {
   switch (type) {
     case ProfileType::gpu:
       return "gpu";
+    case ProfileType::idle:
+      return "idle";
     case ProfileType::cpu:
       return "cpu";
     case ProfileType::offcpu:

@@ -20,6 +20,7 @@ struct Execution {
   std::uint32_t stream = 0;
   std::uint32_t name = 0;
   std::uint32_t copy_kind = 0;
+  std::uint32_t other_device = 0;  // of a copy between devices, its other end; else equal to device
   ExecutionKind kind = ExecutionKind::kernel;
   bool graph = false;
 };

@@ -16,6 +16,11 @@ bool may_have_several(const RawLaunch& launch) {
          launch.cbid == kCooperativeMultiDevice;
 }
 
+std::uint32_t other_end(const RawExecution& raw) {
+  if (raw.kind != ExecutionKind::copy) return raw.device;
+  return raw.source_device != raw.device ? raw.source_device : raw.destination_device;
+}
+
 }  // namespace
 
 Joiner::Joiner(TargetId target, Limits limits)
@@ -150,8 +155,8 @@ void Joiner::on_launch_failed(const RawLaunchFailed& raw) {
 }
 
 void Joiner::on_execution(const RawExecution& raw) {
-  Execution execution{raw.start_ns, raw.end_ns, raw.bytes,     now_ns_,  raw.device,    raw.context,
-                      raw.stream,   raw.name,   raw.copy_kind, raw.kind, raw.graph != 0};
+  Execution execution{raw.start_ns, raw.end_ns, raw.bytes,     now_ns_,        raw.device, raw.context,
+                      raw.stream,   raw.name,   raw.copy_kind, other_end(raw), raw.kind,   raw.graph != 0};
   const Key key = extend(raw.correlation);
   if (pool_.size() >= limits_.held_executions_max) relieve_pool();
   if (Launch* launch = launches_.find(key)) {

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/idle_data.h"
 #include "base/result.h"
 #include "base/window_data.h"
 #include "join/context_stacks.h"
@@ -31,6 +34,13 @@ struct Settlement {
   [[nodiscard]] bool executions_settled() const {
     return executions_without_launch == 0 && executions_without_stack == 0;
   }
+};
+
+// Sees each execution once, when all is known of it that will be. On the Joiner's thread.
+class SettledObserver {
+ public:
+  virtual ~SettledObserver() = default;
+  virtual void on_settled(const Settled& settled) = 0;
 };
 
 // Brings launches, executions and stacks of one target session together and adds them up into windows.
@@ -80,6 +90,20 @@ class Joiner {
   // better.
   [[nodiscard]] Result<WindowData> close_window(WindowId id, std::uint64_t t1_ns);
   void abandon_window(WindowId id);
+
+  // For a profile that looks at the same executions otherwise. `observer` outlives this or is taken back with
+  // nullptr.
+  void observe(SettledObserver* observer) { observer_ = observer; }
+  // The executions that are not settled yet, as they would be now.
+  void visit_waiting(const std::function<void(const Settled&)>& visit) const;
+  // The first launch before `before_ns` of which no execution has come. Walks the table.
+  [[nodiscard]] std::optional<std::uint64_t> pending_since(std::uint64_t before_ns) const;
+  // Idle time with attribution context goes to the stacks seen for its key, to the last nanosecond; other
+  // comes out as it is.
+  void spread(const IdleSample& sample, std::vector<IdleSample>& out) const;
+  // Adds the thread's name to data.threads, where it is known.
+  void describe_thread(std::uint32_t tid, WindowData& data) const;
+
   [[nodiscard]] std::size_t open_windows() const { return windows_.size(); }
 
   // Since this Joiner was made. `pending` is the number of launches waiting now.
@@ -168,6 +192,7 @@ class Joiner {
   std::map<std::uint32_t, RawDevice> devices_;
   JoinCounters counters_;
   std::vector<Window> windows_;
+  SettledObserver* observer_ = nullptr;
 };
 
 }  // namespace pillion::join

@@ -45,7 +45,9 @@ Settled Joiner::judge(const Execution& execution, const Launch* launch, Key key)
   sample.graph = execution.graph;
   sample.count = 1;
   sample.bytes = execution.bytes;
+  settled.other_device = execution.other_device;
   if (launch != nullptr) {
+    settled.launched_ns = launch->time_ns;
     sample.tid = launch->tid;
     sample.cbid = launch->cbid;
     sample.stack = launch->stack;
@@ -84,6 +86,7 @@ void Joiner::settle(const Execution& execution, const Launch* launch, Key key) {
   }
   if (settled.stamp_fault != nullptr) ++(counters_.*settled.stamp_fault);
   for (Window& window : windows_) window.add(settled, limits_.cells_max);
+  if (observer_ != nullptr) observer_->on_settled(settled);
 }
 
 Window* Joiner::window(WindowId id) {

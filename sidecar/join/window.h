@@ -22,10 +22,12 @@ struct WindowFilter {
 // An execution with everything the join knows about it: its place, its checked values and the instant that
 // decides its windows.
 struct Settled {
-  JoinedSample sample;            // count 1; stack set when attribution is exact
-  std::uint64_t context_key = 0;  // attribution context only
-  std::uint64_t when_ns = 0;      // end; for an invalid stamp its launch call, or else its arrival
-  std::uint64_t end_ns = 0;       // 0: stamps invalid
+  JoinedSample sample;             // count 1; stack set when attribution is exact
+  std::uint64_t context_key = 0;   // attribution context only
+  std::uint64_t when_ns = 0;       // end; for an invalid stamp its launch call, or else its arrival
+  std::uint64_t end_ns = 0;        // 0: stamps invalid
+  std::uint64_t launched_ns = 0;   // 0: launch unknown
+  std::uint32_t other_device = 0;  // of a copy between devices; else equal to sample.device
   std::uint64_t JoinCounters::*stamp_fault = nullptr;
 };
 

@@ -10,6 +10,7 @@
 #include "export/pprof.h"
 #include "pipeline/code_names.h"
 #include "profile/builder.h"
+#include "profile/idle_builder.h"
 
 namespace pillion::pipeline {
 namespace {
@@ -29,6 +30,7 @@ profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod
   for (const auto& part : request.parts) {
     profile::TargetInput target;
     target.id = part.target;
+    target.session = part.session;
     target.pid = part.pid;
     target.comm = part.comm;
     target.exe = part.exe;
@@ -92,7 +94,9 @@ Result<std::string> BuildThread::render(BuildRequest request) {
 Result<std::string> BuildThread::build(BuildRequest request) {
   CodeNames names(code_, files_, symbolizer_);
   for (const auto& part : request.parts) names.add(part.target, part.codes);
-  const auto profile = profile::build(input_of(request, pod_), names);
+  const auto input = input_of(request, pod_);
+  const auto profile =
+      request.idle ? profile::build_idle(input, *request.idle, names) : profile::build(input, names);
   switch (request.format) {
     case http::ProfileFormat::pprof:
       return exporting::to_pprof(profile);

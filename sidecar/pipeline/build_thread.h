@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,6 +28,7 @@ struct BuildRequest {
   std::uint64_t t1_ns = 0;
   http::ProfileFormat format = http::ProfileFormat::pprof;
   std::vector<WindowPart> parts;
+  std::optional<IdleData> idle;           // then an idle profile is to be made
   std::vector<session::Refused> refused;  // processes that could not be armed
   std::uint64_t skipped = 0;              // processes past a limit
   std::uint64_t clock_steps = 0;          // CLOCK_REALTIME was set during the window

@@ -85,11 +85,16 @@ bool DrainThread::drain_until(std::uint64_t deadline_ns) {
 }
 
 void DrainThread::add(ArmedTarget armed) {
-  targets_.push_back(std::make_unique<DrainedTarget>(std::move(armed), modules_, *unwinder_));
+  targets_.push_back(
+      std::make_unique<DrainedTarget>(std::move(armed), ++newest_session_, modules_, *unwinder_, timeline_));
   for (const auto& scope : windows_) {
-    if (!in_scope(*targets_.back(), scope)) continue;
-    targets_.back()->open_window(scope.id, {scope.device}, scope.t0_ns, scope.t1_ns, true);
+    if (in_scope(*targets_.back(), scope)) open_in(*targets_.back(), scope, true);
   }
+}
+
+void DrainThread::open_in(DrainedTarget& target, const WindowScope& scope, bool from_arming) {
+  target.open_window(scope.id, {scope.device}, scope.t0_ns, scope.t1_ns, from_arming);
+  if (scope.idle) timeline_.enter_window(scope.id, target.session());
 }
 
 void DrainThread::end(TargetId target, std::uint64_t generation, std::string why) {
@@ -137,9 +142,12 @@ std::uint64_t DrainThread::open_window(WindowScope scope) {
   scope.t0_ns = monotonic_ns();
   scope.t1_ns = scope.t0_ns + scope.duration_ns;
   windows_.push_back(scope);
+  if (scope.idle) {
+    if (auto opened = timeline_.open_window(scope.id, scope.device, scope.t0_ns, scope.t1_ns); !opened)
+      log_once(LogLevel::error, "open idle window", opened.error().message());
+  }
   for (const auto& target : targets_) {
-    if (in_scope(*target, scope))
-      target->open_window(scope.id, {scope.device}, scope.t0_ns, scope.t1_ns, false);
+    if (in_scope(*target, scope)) open_in(*target, scope, false);
   }
   return scope.t0_ns;
 }
@@ -149,6 +157,7 @@ void DrainThread::end_window(join::WindowId id, std::uint64_t t1_ns) {
     if (scope.id == id) scope.t1_ns = std::min(scope.t1_ns, t1_ns);
   }
   for (const auto& target : targets_) target->end_window(id, t1_ns);
+  timeline_.end_window(id, t1_ns);
 }
 
 DrainThread::Settled DrainThread::settle(join::WindowId id) {
@@ -173,19 +182,48 @@ DrainThread::Settled DrainThread::settle(join::WindowId id) {
   return settled;
 }
 
-std::vector<WindowPart> DrainThread::close_window(join::WindowId id, std::uint64_t t1_ns, bool unsettled) {
+ClosedWindow DrainThread::close_window(join::WindowId id, std::uint64_t t1_ns, bool unsettled) {
   if (unsettled) ++gone_.windows_unsettled;
-  std::vector<WindowPart> parts;
+  ClosedWindow closed;
+  closed.idle = close_idle(id, t1_ns);  // before its targets', which forget what they wait for
   for (const auto& target : targets_) {
-    if (auto part = target->close_window(id, t1_ns)) parts.push_back(std::move(*part));
+    if (auto part = target->close_window(id, t1_ns)) closed.parts.push_back(std::move(*part));
   }
+  if (closed.idle) spread_idle(*closed.idle, closed.parts);
   std::erase_if(windows_, [id](const WindowScope& scope) { return scope.id == id; });
   drop_unneeded();
-  return parts;
+  return closed;
+}
+
+std::optional<IdleData> DrainThread::close_idle(join::WindowId id, std::uint64_t t1_ns) {
+  if (!timeline_.has_window(id)) return std::nullopt;
+  timeline::IdleTimeline::Open open;
+  for (const auto& target : targets_) target->add_open(t1_ns, open);
+  auto idle = timeline_.close_window(id, t1_ns, open);
+  return idle ? std::optional(std::move(*idle)) : std::nullopt;
+}
+
+// Rows are found by the session, whose stacks they have.
+void DrainThread::spread_idle(IdleData& idle, std::vector<WindowPart>& parts) const {
+  std::vector<IdleSample> spread;
+  spread.reserve(idle.samples.size());
+  for (const IdleSample& sample : idle.samples) {
+    const auto of = [&](const auto& one) { return one->session() == sample.session; };
+    const auto target = std::find_if(targets_.begin(), targets_.end(), of);
+    const auto part = std::find_if(parts.begin(), parts.end(),
+                                   [&](const WindowPart& one) { return one.session == sample.session; });
+    if (target == targets_.end() || part == parts.end()) {
+      spread.push_back(sample);
+    } else {
+      (*target)->spread(sample, part->data, spread);
+    }
+  }
+  idle.samples = std::move(spread);
 }
 
 void DrainThread::abandon_window(join::WindowId id) {
   for (const auto& target : targets_) target->abandon_window(id);
+  if (timeline_.has_window(id)) timeline_.abandon_window(id);
   std::erase_if(windows_, [id](const WindowScope& scope) { return scope.id == id; });
   drop_unneeded();
 }
@@ -216,6 +254,7 @@ DrainTotals DrainThread::totals() {
   for (const auto& target : targets_) add_to(sum, *target, target->join_counters());
   sum.clock_steps = clock_watch_.look();
   sum.modules_evicted = modules_.counts().evicted;
+  sum.idle = timeline_.counters();
   return sum;
 }
 
@@ -224,6 +263,7 @@ DrainTotals DrainThread::losses() {
   for (const auto& target : targets_) add_to(sum, *target, target->join_losses());
   sum.clock_steps = clock_watch_.look();
   sum.modules_evicted = modules_.counts().evicted;
+  sum.idle = timeline_.counters();
   return sum;
 }
 
@@ -243,6 +283,7 @@ profile::AnomalyCounts anomaly_counts(const DrainTotals& totals) {
   counts.windows_unsettled = totals.windows_unsettled;
   counts.python_runs_unplaced = totals.python.runs_unplaced;
   counts.python_codes_refused = totals.python.codes_refused;
+  counts.idle = totals.idle;
   return counts;
 }
 

@@ -26,8 +26,15 @@ struct WindowScope {
   std::optional<std::uint32_t> pid;
   std::optional<std::uint32_t> device;
   std::uint64_t duration_ns = 0;
+  bool idle = false;        // an idle profile is made of it, too
   std::uint64_t t0_ns = 0;  // set when it opens
   std::uint64_t t1_ns = join::Joiner::kOpenEnd;
+};
+
+// What a window took in, for build().
+struct ClosedWindow {
+  std::vector<WindowPart> parts;
+  std::optional<IdleData> idle;
 };
 
 // Totals since the program started; what has gone is included.
@@ -42,6 +49,7 @@ struct DrainTotals {
   std::uint64_t clock_steps = 0;
   std::uint64_t modules_evicted = 0;
   PythonTotals python;
+  IdleCounters idle;
 };
 
 [[nodiscard]] profile::AnomalyCounts anomaly_counts(const DrainTotals& totals);
@@ -79,7 +87,7 @@ class DrainThread {
     bool read_all = true;  // what was in the rings when it was called has been read: else there was no time
   };
   [[nodiscard]] Settled settle(join::WindowId id);
-  [[nodiscard]] std::vector<WindowPart> close_window(join::WindowId id, std::uint64_t t1_ns, bool unsettled);
+  [[nodiscard]] ClosedWindow close_window(join::WindowId id, std::uint64_t t1_ns, bool unsettled);
   void abandon_window(join::WindowId id);
   [[nodiscard]] std::size_t open_windows() const { return windows_.size(); }
 
@@ -92,6 +100,9 @@ class DrainThread {
   bool drain_until(std::uint64_t deadline_ns);  // whether more should follow
   void drop_unneeded();
   void forget_left();
+  void open_in(DrainedTarget& target, const WindowScope& scope, bool from_arming);
+  [[nodiscard]] std::optional<IdleData> close_idle(join::WindowId id, std::uint64_t t1_ns);
+  void spread_idle(IdleData& idle, std::vector<WindowPart>& parts) const;
   [[nodiscard]] bool in_scope(const DrainedTarget& target, const WindowScope& scope) const;
   static void add_to(DrainTotals& totals, DrainedTarget& target, const JoinCounters& join);
   [[nodiscard]] DrainTotals losses();  // totals() without what is pending
@@ -102,6 +113,8 @@ class DrainThread {
   const std::function<void(TargetId)> forget_;
   UnwindThread* unwinder_ = nullptr;
   collect::ModuleStore modules_;
+  timeline::IdleTimeline timeline_;
+  SessionId newest_session_ = 0;
   std::vector<std::unique_ptr<DrainedTarget>> targets_;
   std::vector<WindowScope> windows_;
   std::vector<TargetId> left_;  // connections that ended, windows of which may be open

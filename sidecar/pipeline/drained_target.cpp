@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -28,13 +29,18 @@ pillion_counters since(const pillion_counters& end, const pillion_counters& begi
 
 }  // namespace
 
-DrainedTarget::DrainedTarget(ArmedTarget armed, collect::ModuleStore& modules, UnwindThread& unwinder)
+DrainedTarget::DrainedTarget(ArmedTarget armed, SessionId session, collect::ModuleStore& modules,
+                             UnwindThread& unwinder, timeline::IdleTimeline& timeline)
     : armed_(std::move(armed)),
+      session_(session),
+      timeline_(timeline),
       modules_(modules),
       unwinder_(unwinder),
       collector_(armed_.target, std::exchange(armed_.rings, {}), modules),
       joiner_(armed_.target) {
   joiner_.on_session(armed_.armed.armed_ns);
+  joiner_.observe(this);
+  timeline_.add_session(session_, armed_.pid);
 }
 
 bool DrainedTarget::drain(std::uint64_t deadline_ns) {
@@ -48,7 +54,49 @@ void DrainedTarget::on_execution(const RawExecution& execution) {
   if (execution.end_ns > execution.start_ns && execution.start_ns != 0) {
     gpu_ns_ += execution.end_ns - execution.start_ns;
   }
+  note_used(execution.device);
   joiner_.on_execution(execution);
+}
+
+void DrainedTarget::on_device(RawDevice device) {
+  timeline_.on_device(session_, device);
+  joiner_.on_device(std::move(device));
+}
+
+// A shim before 1.4 tells of no contexts.
+void DrainedTarget::note_used(std::uint32_t device) {
+  const std::uint64_t bit = device < 64 ? std::uint64_t{1} << device : 0;
+  if ((devices_used_ & bit) != 0) return;
+  devices_used_ |= bit;
+  if (bit != 0) timeline_.on_context(session_, device);
+}
+
+namespace {
+
+// Nothing where the stamps cannot be believed.
+std::optional<timeline::Ran> ran_of(const join::Settled& settled) {
+  if (settled.stamp_fault != nullptr) return std::nullopt;
+  return timeline::Ran{settled.sample, settled.context_key, settled.end_ns - settled.sample.gpu_ns,
+                       settled.end_ns, settled.launched_ns, settled.other_device};
+}
+
+}  // namespace
+
+void DrainedTarget::on_settled(const join::Settled& settled) {
+  if (!timeline_.has_windows()) return;
+  if (const auto ran = ran_of(settled)) timeline_.on_execution(session_, *ran);
+}
+
+void DrainedTarget::add_open(std::uint64_t t1_ns, timeline::IdleTimeline::Open& open) const {
+  joiner_.visit_waiting([&](const join::Settled& settled) {
+    if (auto ran = ran_of(settled)) open.executions.emplace_back(session_, std::move(*ran));
+  });
+  if (const auto since = joiner_.pending_since(t1_ns)) open.pending_since_ns[session_] = *since;
+}
+
+void DrainedTarget::spread(const IdleSample& sample, WindowData& data, std::vector<IdleSample>& out) const {
+  joiner_.spread(sample, out);
+  if (sample.launch.tid != 0) joiner_.describe_thread(sample.launch.tid, data);
 }
 
 void DrainedTarget::on_snapshot(RawSnapshot snapshot) {
@@ -88,9 +136,9 @@ Result<WindowPart> DrainedTarget::close_window(join::WindowId id, std::uint64_t 
   auto data = joiner_.close_window(id, t1_ns);
   const auto begin = at_open_.extract(id);
   if (!data) return tl::make_unexpected(data.error());
-  return WindowPart{
-      armed_.target,    armed_.pid, armed_.comm, armed_.exe,
-      std::move(*data), stacks_,    codes_,      quality_since(begin.empty() ? Totals{} : begin.mapped())};
+  return WindowPart{armed_.target, session_,   armed_.pid,
+                    armed_.comm,   armed_.exe, std::move(*data),
+                    stacks_,       codes_,     quality_since(begin.empty() ? Totals{} : begin.mapped())};
 }
 
 void DrainedTarget::abandon_window(join::WindowId id) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/idle_data.h"
 #include "base/python_code_table.h"
 #include "base/stack_table.h"
 #include "collect/collector.h"
@@ -15,6 +16,7 @@
 #include "profile/builder.h"
 #include "records.h"
 #include "session/messages.h"
+#include "timeline/idle_timeline.h"
 
 namespace pillion::pipeline {
 
@@ -43,6 +45,7 @@ struct PythonTotals {
 // What one arming gave to one window, for build().
 struct WindowPart {
   TargetId target = 0;
+  SessionId session = 0;
   std::uint32_t pid = 0;
   std::string comm;
   std::string exe;
@@ -54,9 +57,14 @@ struct WindowPart {
 
 // One arming of one process on the drain thread: its rings are emptied, its records joined, its snapshots
 // sent to the unwinder. Works on when the process has gone, until its last window is closed.
-class DrainedTarget : private RecordSink {
+class DrainedTarget : private RecordSink, private join::SettledObserver {
  public:
-  DrainedTarget(ArmedTarget armed, collect::ModuleStore& modules, UnwindThread& unwinder);
+  // `session` numbers this arming in `timeline`, which outlives it.
+  DrainedTarget(ArmedTarget armed, SessionId session, collect::ModuleStore& modules, UnwindThread& unwinder,
+                timeline::IdleTimeline& timeline);
+  ~DrainedTarget() override { timeline_.drop_session(session_); }
+  DrainedTarget(const DrainedTarget&) = delete;
+  DrainedTarget& operator=(const DrainedTarget&) = delete;
 
   // Until `deadline_ns`, or a ring longer. Returns whether the next drain should follow at once.
   bool drain(std::uint64_t deadline_ns);
@@ -75,12 +83,19 @@ class DrainedTarget : private RecordSink {
   [[nodiscard]] Result<WindowPart> close_window(join::WindowId id, std::uint64_t t1_ns);
   void abandon_window(join::WindowId id);
 
+  // For an idle window that closes: adds what of this session is not settled, executions and launches before
+  // `t1_ns`.
+  void add_open(std::uint64_t t1_ns, timeline::IdleTimeline::Open& open) const;
+  // Puts the stacks and the thread of one of its rows into place, see Joiner::spread().
+  void spread(const IdleSample& sample, WindowData& data, std::vector<IdleSample>& out) const;
+
   // The rings get nothing new: the process has gone or was disarmed. `why` is empty when that was asked for.
   void end(std::string why);
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] bool needed() const { return !ended_ || joiner_.open_windows() > 0; }
 
   [[nodiscard]] TargetId target() const { return armed_.target; }
+  [[nodiscard]] SessionId session() const { return session_; }
   [[nodiscard]] std::uint32_t pid() const { return armed_.pid; }
   [[nodiscard]] std::uint64_t generation() const { return armed_.armed.generation; }
   [[nodiscard]] JoinCounters join_counters() const { return joiner_.counters(); }
@@ -111,11 +126,17 @@ class DrainedTarget : private RecordSink {
   void on_overhead(const RawOverhead& overhead) override { joiner_.on_overhead(overhead); }
   void on_name(RawName name) override { joiner_.on_name(std::move(name)); }
   void on_thread(RawThread thread) override { joiner_.on_thread(std::move(thread)); }
-  void on_device(RawDevice device) override { joiner_.on_device(std::move(device)); }
+  void on_device(RawDevice device) override;
+  void on_context(const RawContext& context) override { note_used(context.device); }
   void on_python_code(RawPythonCode code) override { codes_->add(std::move(code)); }
   void on_snapshot(RawSnapshot snapshot) override;
+  void on_settled(const join::Settled& settled) override;
+  void note_used(std::uint32_t device);
 
   ArmedTarget armed_;  // its rings are the collector's
+  const SessionId session_;
+  timeline::IdleTimeline& timeline_;
+  std::uint64_t devices_used_ = 0;  // bit by the process's own number, of those below 64
   collect::ModuleStore& modules_;
   UnwindThread& unwinder_;
   collect::Collector collector_;

@@ -252,10 +252,10 @@ std::string Pipeline::what_was_seen() {
 }
 
 std::optional<http::ServiceError> Pipeline::not_gpu(http::ProfileType type) const {
-  if (type == http::ProfileType::gpu) return std::nullopt;
+  if (type == http::ProfileType::gpu || type == http::ProfileType::idle) return std::nullopt;
   return http::ServiceError{http::ErrorCode::not_available,
                             std::string("this build takes no ") + http::to_string(type) + " profile",
-                            "type=gpu is the GPU profile"};
+                            "type=gpu is the GPU profile, type=idle says why the GPU had nothing to do"};
 }
 
 http::ServiceResult Pipeline::profile(const http::ProfileRequest& request, std::stop_token stop) {

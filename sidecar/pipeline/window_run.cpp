@@ -114,7 +114,8 @@ void WindowRun::wait_for_arming(const std::stop_token& stop) {
 std::optional<http::ServiceError> WindowRun::open() {
   clock_steps_ = stages_.drain.clock_watch().look();
   const auto duration_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(request_.duration).count());
-  const WindowScope scope{id_, request_.pid, request_.device, duration_ns, 0, 0};
+  const bool idle = request_.type == http::ProfileType::idle;
+  const WindowScope scope{id_, request_.pid, request_.device, duration_ns, idle, 0, 0};
   const auto t0_ns =
       ask(stages_.drain.loop(), [&drain = stages_.drain, scope] { return drain.open_window(scope); });
   if (!t0_ns) {
@@ -237,12 +238,13 @@ std::optional<http::ServiceError> WindowRun::unknown_device(const std::vector<Wi
 }
 
 http::ServiceResult WindowRun::answer(const WindowArming& arming) {
-  auto parts =
+  auto closed =
       ask(stages_.drain.loop(), [&drain = stages_.drain, id = id_, t1 = t1_ns_, unsettled = unsettled_] {
         return drain.close_window(id, t1, unsettled);
       });
-  if (!parts)
+  if (!closed)
     return tl::make_unexpected(http::ServiceError{http::ErrorCode::stopping, "pillion is ending", {}});
+  std::vector<WindowPart>* const parts = &closed->parts;
   std::uint64_t launches = 0;
   std::uint64_t executions = 0;
   for (const auto& part : *parts) {
@@ -276,6 +278,7 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   request.t1_ns = t1_ns_;
   request.format = request_.format;
   request.parts = std::move(*parts);
+  request.idle = std::move(closed->idle);
   request.refused = arming.refused;
   request.residues = arming.residues;
   request.skipped = arming.skipped;

@@ -83,6 +83,16 @@ const std::vector<AnomalyKind> kKinds = {
      [](const Counts& c) {
        return std::uint64_t{c.shim.python_codes_refused} + c.python_codes_refused + c.python_unnamed;
      }},
+    // Idle profiles.
+    {"idle_executions_late",
+     "executions came after the gap that they lie in had been charged as idle: their time is not busy",
+     [](const Counts& c) { return c.idle.executions_late; }},
+    {"idle_gaps_merged", "idle time of more launch sites than are kept: merged into [other]",
+     [](const Counts& c) { return c.idle.gaps_merged; }},
+    {"idle_syncs_dropped",
+     "synchronisation calls were not remembered long enough: gaps behind them are host-bound instead of "
+     "synchronising",
+     [](const Counts& c) { return c.idle.syncs_dropped; }},
     // Modules: lines within kernels.
     {"modules_dropped", "GPU modules found no room on their way: their kernels have no source lines",
      [](const Counts& c) { return std::uint64_t{c.shim.modules_dropped}; }},

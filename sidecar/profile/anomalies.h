@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "abi/pillion_abi.h"
+#include "base/idle_data.h"
 #include "base/window_data.h"
 #include "profile/profile.h"
 
@@ -28,7 +29,8 @@ struct AnomalyCounts {
   std::uint64_t stacks_merged = 0;
   std::uint64_t python_runs_unplaced = 0;
   std::uint64_t python_codes_refused = 0;  // by the sidecar
-  std::uint64_t python_unnamed = 0;        // frames of a profile whose code object never came
+  IdleCounters idle;
+  std::uint64_t python_unnamed = 0;  // frames of a profile whose code object never came
 };
 
 // One kind of anomaly: its name in JSON, comments and metrics, and what it means, in plain words. There are

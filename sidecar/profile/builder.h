@@ -8,6 +8,7 @@
 
 #include "abi/pillion_abi.h"
 #include "base/capture_settings.h"
+#include "base/idle_data.h"
 #include "base/stack_table.h"
 #include "base/window_data.h"
 #include "profile/frame_resolver.h"
@@ -45,6 +46,7 @@ struct TargetQuality {
 // One target session in the window. The pointers are read during build() only.
 struct TargetInput {
   TargetId id = 0;
+  SessionId session = 0;
   std::uint32_t pid = 0;  // as the sidecar sees it
   std::string comm;
   std::string exe;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/capture_settings.h"
+#include "base/idle_data.h"
 
 // The one model of a profile. build() makes it, exporters read it and nothing else. Plain values, one owner.
 // Text is interned: a TextId indexes Profile::texts, 0 is "". Every text is valid UTF-8, without NUL,
@@ -99,6 +100,24 @@ struct Device {
   bool mig = false;
 };
 
+// One device over the window of an idle profile: busy_ns + idle_ns == window_ns. Busy is what kernels and
+// memsets of all recorded processes were together; a copy does not keep a device from being idle.
+struct DeviceIdle {
+  struct User {
+    std::uint32_t pid = 0;
+    std::uint32_t device = 0;  // the process's own number
+    bool operator==(const User&) const = default;
+  };
+  std::vector<User> users;
+  std::string uuid;  // empty: not known
+  std::uint64_t window_ns = 0;
+  std::uint64_t busy_ns = 0;
+  std::uint64_t idle_ns = 0;
+  double busy_share = 0;          // of the window
+  double kernel_concurrency = 0;  // kernels that ran at a time, on average over the time in which one did
+  std::array<std::uint64_t, kIdleCauses> by_cause{};  // of idle_ns, by IdleCause
+};
+
 // What ran on the GPU, by leaf; most GPU time first. Exact even where stacks were merged, except for
 // executions that the join itself had to merge (quality "cells_merged").
 struct Kernel {
@@ -127,6 +146,7 @@ struct Anomaly {
 };
 
 struct Profile {
+  const char* type = "gpu";        // of what; as in the request. Of static storage
   std::int64_t start_wall_ns = 0;  // CLOCK_REALTIME of t0
   std::uint64_t t0_ns = 0;         // CLOCK_MONOTONIC
   std::uint64_t t1_ns = 0;
@@ -135,6 +155,7 @@ struct Profile {
   std::span<const ValueType> value_types = kGpuValueTypes;
   std::vector<Process> processes;
   std::vector<Device> devices;
+  std::vector<DeviceIdle> device_idle;  // idle profiles only
   std::vector<std::string> texts{""};
   std::vector<Mapping> mappings;  // the main program first
   std::vector<Function> functions;

@@ -182,8 +182,9 @@ void add(Counters& sum, const Counters& more) {
   sum = std::bit_cast<Counters>(words);
 }
 
-AnomalyCounts counts_of(const BuildInput& input, const StackCounts& stacks) {
+AnomalyCounts counts_of(const BuildInput& input, const StackCounts& stacks, const IdleCounters& idle) {
   AnomalyCounts counts;
+  counts.idle = idle;
   for (const TargetInput& target : input.targets) {
     if (target.data != nullptr) add(counts.join, target.data->counters);
     add(counts.shim, target.quality.counters);
@@ -228,9 +229,16 @@ void conditions(const BuildInput& input, Profile& profile) {
   }
 }
 
+void idle_counters(Writer& out, const IdleCounters& idle) {
+  out.value("idle_executions_late", idle.executions_late);
+  out.value("idle_gaps_merged", idle.gaps_merged);
+  out.value("idle_syncs_dropped", idle.syncs_dropped);
+}
+
 }  // namespace
 
-void describe_quality(const BuildInput& input, const StackCounts& stacks, Profile& profile) {
+void describe_quality(const BuildInput& input, const StackCounts& stacks, Profile& profile,
+                      const IdleCounters* idle) {
   Writer out(input, profile);
   out.value("targets", input.targets.size());
   out.value("targets_skipped", input.quality.targets_skipped);
@@ -248,6 +256,7 @@ void describe_quality(const BuildInput& input, const StackCounts& stacks, Profil
   out.value("stacks_merged", stacks.merged);
   shim_counters(out);
   python_counters(out, input, stacks.python_unnamed);
+  if (idle != nullptr) idle_counters(out, *idle);
   shim_cost(out, input);
   out.value("clock_steps", input.quality.clock_steps);
   out.value("windows_unsettled", input.quality.windows_unsettled);
@@ -259,7 +268,7 @@ void describe_quality(const BuildInput& input, const StackCounts& stacks, Profil
            each(input, [](const auto& t) { return std::to_string(t.quality.driver_version); }));
   out.text("cupti_path", each(input, [](const auto& t) { return t.quality.cupti_path; }));
   conditions(input, profile);
-  for (Anomaly& anomaly : anomalies_of(counts_of(input, stacks))) {
+  for (Anomaly& anomaly : anomalies_of(counts_of(input, stacks, idle != nullptr ? *idle : IdleCounters{}))) {
     profile.anomalies.push_back(std::move(anomaly));
   }
 }

@@ -14,7 +14,8 @@ struct StackCounts {
 };
 
 // Fills Profile::quality and appends to Profile::anomalies what the counters of `input` say. `stacks` are
-// build()'s own.
-void describe_quality(const BuildInput& input, const StackCounts& stacks, Profile& profile);
+// build()'s own; `idle` is null unless it is an idle profile.
+void describe_quality(const BuildInput& input, const StackCounts& stacks, Profile& profile,
+                      const IdleCounters* idle = nullptr);
 
 }  // namespace pillion::profile

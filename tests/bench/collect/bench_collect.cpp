@@ -53,6 +53,7 @@ void drain_snapshots(benchmark::State& state) {
     void on_name(RawName) override {}
     void on_thread(RawThread) override {}
     void on_device(RawDevice) override {}
+    void on_context(const RawContext&) override {}
     void on_python_code(RawPythonCode) override {}
     void on_snapshot(RawSnapshot snapshot) override { bytes += snapshot.stack.size(); }
     std::size_t bytes = 0;

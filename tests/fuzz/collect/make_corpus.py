@@ -30,6 +30,10 @@ def kernel(correlation):
     return struct.pack("<HHI4I2Q2IQ6I4I", 16, 0, 96, correlation, 0, 1, 7, 10, 20, 1, 0, 0, *([1] * 6), 0, 0, 32, 0)
 
 
+def context(number, device):
+    return struct.pack("<HHIII", 36, 0, 16, number, device)
+
+
 def name(text):
     size = (16 + len(text) + 7) // 8 * 8
     return (struct.pack("<HHIII", 32, 0, size, 1, len(text)) + text).ljust(size, b"\0")
@@ -85,5 +89,6 @@ write("rings", {
                          python_snapshot(b"stack" * 5, [(1, 4, 0), (1, 8, 0x7FFC0008)])),
     "two_rounds": ring_round(launch(1), snapshot(b"x" * 64)) + ring_round(launch(2), b""),
     "module": ring_round(launch(1), b"", struct.pack("<IIIIQQQQ", 1, 2, 5, 1, 0, 4096, 0, 9)),
+    "contexts": ring_round(context(1, 0) + context(2, 1) + launch(1) + kernel(1), b""),
     "far_head": struct.pack("<HQ", 0xFFFF, 1 << 63) + bytes(200),
 })

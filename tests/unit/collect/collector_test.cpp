@@ -88,6 +88,7 @@ TEST_CASE("a launch comes after its snapshot") {
     void on_name(RawName) override {}
     void on_thread(RawThread) override {}
     void on_device(RawDevice) override {}
+    void on_context(const RawContext&) override {}
     void on_python_code(RawPythonCode) override {}
     std::uint32_t newest_snapshot = 0;
     std::uint32_t too_early = 0;

@@ -52,6 +52,7 @@ struct CheckingSink final : RecordSink {
   void on_name(RawName) override { ++wrong; }
   void on_thread(RawThread) override { ++wrong; }
   void on_device(RawDevice) override { ++wrong; }
+  void on_context(const RawContext&) override { ++wrong; }
   void on_python_code(RawPythonCode) override { ++wrong; }
   std::uint32_t launches = 0;
   std::uint32_t snapshots = 0;

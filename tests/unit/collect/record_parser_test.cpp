@@ -92,13 +92,17 @@ TEST_CASE("every record type arrives field by field") {
   device.mig = 1;
   std::memcpy(device.name, "H200", 5);
   append(batch, device);
+  auto context = make_record<pillion_context>(PILLION_RECORD_CONTEXT);
+  context.context = 95;
+  context.device = 96;
+  append(batch, context);
   append(batch, snapshot_record(101, bytes_of("stackbytes")));
 
   KeepingSink sink;
   ParseCounts counts;
   SequenceCheck sequence;
   parse_records(batch, sink, counts, sequence);
-  CHECK(counts.records == 10);
+  CHECK(counts.records == 11);
   CHECK(counts.unknown_records == 0);
   CHECK(counts.malformed == 0);
 
@@ -131,6 +135,8 @@ TEST_CASE("every record type arrives field by field") {
   CHECK(sink.devices.at(0).name == "H200");
   CHECK(sink.devices.at(0).uuid[15] == 0xfe);
   CHECK(sink.devices.at(0).mig);
+  CHECK(sink.contexts.at(0).context == 95);
+  CHECK(sink.contexts.at(0).device == 96);
   REQUIRE(sink.snapshots.size() == 1);
   CHECK(sink.snapshots[0].correlation == 101);
   CHECK(sink.snapshots[0].stack == bytes_of("stackbytes"));

@@ -150,6 +150,7 @@ struct KeepingSink final : RecordSink {
   void on_name(RawName value) override { names.push_back(std::move(value)); }
   void on_thread(RawThread value) override { threads.push_back(std::move(value)); }
   void on_device(RawDevice value) override { devices.push_back(std::move(value)); }
+  void on_context(const RawContext& value) override { contexts.push_back(value); }
   void on_python_code(RawPythonCode value) override { codes.push_back(std::move(value)); }
   void on_snapshot(RawSnapshot value) override { snapshots.push_back(std::move(value)); }
 
@@ -160,6 +161,7 @@ struct KeepingSink final : RecordSink {
   std::vector<RawName> names;
   std::vector<RawThread> threads;
   std::vector<RawDevice> devices;
+  std::vector<RawContext> contexts;
   std::vector<RawPythonCode> codes;
   std::vector<RawSnapshot> snapshots;
 };
@@ -179,6 +181,7 @@ struct SummingSink final : RecordSink {
   }
   void on_thread(RawThread value) override { add(value.comm.size()); }
   void on_device(RawDevice value) override { add(value.name.size()); }
+  void on_context(const RawContext& value) override { add(value.context); }
   void on_python_code(RawPythonCode value) override {
     for (const char c : value.qualname + value.filename) sum += static_cast<unsigned char>(c);
     for (const std::byte b : value.line_table) sum += static_cast<unsigned char>(b);

@@ -6,28 +6,13 @@
 
 #include "example.h"
 #include "golden.h"
+#include "schema_check.h"
 
 namespace pillion::exporting {
 namespace {
 
 using profile::Example;
 using profile::Profile;
-
-// Empty when the document follows the schema, else what is wrong with it.
-std::string complaints(const std::string& document) {
-  if (std::system("python3 -c 'import jsonschema' >/dev/null 2>&1") != 0) {
-    SKIP("no python3-jsonschema: it is what validates the schema here");
-  }
-  const TemporaryFile file(document);
-  const std::string script =
-      "import json,jsonschema,sys\n"
-      "schema=json.load(open(sys.argv[1]))\n"
-      "jsonschema.Draft7Validator.check_schema(schema)\n"
-      "for e in jsonschema.Draft7Validator(schema).iter_errors(json.load(open(sys.argv[2]))): "
-      "print(e.message[:300])\n";
-  const TemporaryFile program(script);
-  return output_of("python3 " + program.path() + " " + PILLION_SCHEMA + " " + file.path() + " 2>&1");
-}
 
 TEST_CASE("JSON follows its schema") {
   Example e;

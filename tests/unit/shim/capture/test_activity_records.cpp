@@ -136,3 +136,44 @@ TEST_CASE("buffers are distinct, zeroed when they come back, and bounded") {
   REQUIRE(buffers->begin());
   CHECK(buffers->out() == 0);
 }
+
+namespace {
+
+// Two context records as CUPTI 13.0 writes them, in the steps of walk_records(): context 1 on device 0,
+// context 2 on device 3.
+std::size_t fill_contexts(std::uint8_t* buffer) {
+  constexpr std::uint32_t kRecords[2][3] = {{cupti::kActivityContext, 1, 0}, {cupti::kActivityContext, 2, 3}};
+  for (std::size_t i = 0; i < 2; ++i) std::memcpy(buffer + i * 216, kRecords[i], sizeof(kRecords[i]));
+  return 2 * std::size_t{216};
+}
+
+}  // namespace
+
+TEST_CASE("contexts are told of, and again once there is room") {
+  TestSession test(4096);
+  const auto complete = [](auto fill) {
+    std::uint8_t* buffer = nullptr;
+    std::size_t size = 0;
+    std::size_t max_records = 0;
+    buffer_requested(&buffer, &size, &max_records);
+    REQUIRE(buffer != nullptr);
+    buffer_completed(nullptr, 0, buffer, size, fill(buffer));
+  };
+  complete(fill_contexts);
+  auto records = test.drain();
+  REQUIRE(records[PILLION_RECORD_CONTEXT].size() == 2);
+  CHECK(as<pillion_context>(records[PILLION_RECORD_CONTEXT][1]).context == 2);
+  CHECK(as<pillion_context>(records[PILLION_RECORD_CONTEXT][1]).device == 3);
+  CHECK(test.counter(&pillion_counters::executions) == 0);
+
+  complete([](std::uint8_t* buffer) { return fill_kernels(buffer, 1000, nullptr); });
+  for (std::uint8_t filler[8] = {99, 0, 0, 0, 8, 0, 0, 0};
+       test.session().events->push(1, filler, sizeof(filler)) == PushResult::ok;) {
+  }
+  complete(fill_contexts);  // the rings are full to the last byte
+  CHECK(test.drain()[PILLION_RECORD_CONTEXT].empty());
+  activity_retry(test.session(), 1);
+  CHECK(test.drain()[PILLION_RECORD_CONTEXT].size() == 2);
+  activity_retry(test.session(), 1);
+  CHECK(test.drain()[PILLION_RECORD_CONTEXT].empty());
+}

@@ -235,6 +235,7 @@ TEST_CASE("the newest layout is this header's") {
   CHECK(layout.memset == sizeof(CUpti_ActivityMemset4));
   CHECK(layout.overhead == sizeof(CUpti_ActivityOverhead3));
   CHECK(layout.device == sizeof(CUpti_ActivityDevice5));
+  CHECK(layout.context == sizeof(CUpti_ActivityContext3));
 }
 
 TEST_CASE("a peer copy and a set decode as this header lays them out") {

@@ -69,11 +69,10 @@ TEST_CASE("the layout's sizes are those of the recorded buffers") {
   const Recording recording = GENERATE(from_range(std::begin(kRecordings), std::end(kRecordings)));
   INFO(recording.file);
   const RecordLayout layout = record_layout(recording.api_version);
-  std::map<std::uint32_t, std::uint32_t> expected = {{cupti::kActivityConcurrentKernel, layout.kernel},
-                                                     {cupti::kActivityMemcpy, layout.memcpy},
-                                                     {cupti::kActivityMemset, layout.memset},
-                                                     {cupti::kActivityOverhead, layout.overhead},
-                                                     {cupti::kActivityDevice, layout.device}};
+  std::map<std::uint32_t, std::uint32_t> expected = {
+      {cupti::kActivityConcurrentKernel, layout.kernel}, {cupti::kActivityMemcpy, layout.memcpy},
+      {cupti::kActivityMemset, layout.memset},           {cupti::kActivityOverhead, layout.overhead},
+      {cupti::kActivityDevice, layout.device},           {cupti::kActivityContext, layout.context}};
   std::set<std::uint32_t> seen;
   for (const Recorded& record : read_recording(recording.file)) {
     if (expected.count(record.kind) == 0) continue;
@@ -213,6 +212,17 @@ TEST_CASE("the device decodes") {
   CHECK(device.multiprocessors == 132);
   CHECK(device.mig == 0);
   CHECK(device.uuid[0] != device.uuid[15]);
+}
+
+TEST_CASE("the context decodes") {
+  const Recording recording = GENERATE(from_range(std::begin(kRecordings), std::end(kRecordings)));
+  INFO(recording.file);
+  const auto contexts =
+      decode_all(read_recording(recording.file), recording.api_version, PILLION_RECORD_CONTEXT);
+  REQUIRE(contexts.size() == 1);
+  CHECK(contexts[0].context.header.size == sizeof(pillion_context));
+  CHECK(contexts[0].context.context == 1);
+  CHECK(contexts[0].context.device == 0);
 }
 
 TEST_CASE("overheads decode") {
