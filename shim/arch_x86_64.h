@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cpuid.h>
 #include <emmintrin.h>
+#include <x86intrin.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -74,5 +76,17 @@ namespace pillion::shim::arch {
 inline void store_fence() { _mm_sfence(); }
 
 inline constexpr std::uint64_t kStackAlignment = 16;
+
+// A counter of the processor's that is cheap to read.
+[[gnu::always_inline]] inline std::uint64_t ticks() { return __rdtsc(); }
+
+// Whether the processor says that it counts at one pace whatever its state (invariant TSC: Intel
+// SDM 17.17.1).
+inline bool ticks_are_steady() {
+  constexpr unsigned kPowerManagement = 0x8000'0007u;
+  constexpr unsigned kInvariantTsc = 1u << 8;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(kPowerManagement, &a, &b, &c, &d) != 0 && (d & kInvariantTsc) != 0;
+}
 
 }  // namespace pillion::shim::arch

@@ -122,6 +122,14 @@ void enable_callbacks(const CuptiApi& api, std::uint32_t kinds, Subscription* su
     const cupti::Result result = enable(cupti::kDomainDriverApi, entry.cbid);
     if (entry.cbid == kLaunchKernelCbid) *launch_result = result;
   }
+  if ((kinds & PILLION_KIND_SYNC) != 0) {
+    bool some = false;
+    for (const SyncCbid& entry : kSyncCbids) {
+      some |= enable(cupti::kDomainDriverApi, entry.cbid) == cupti::kSuccess;
+    }
+    if (some) subscription->in_force |= PILLION_KIND_SYNC;
+  }
+  subscription->in_force |= kinds & PILLION_KIND_CALLS;
   // Called inside a call that is being captured into a graph. A library that does not know it leaves such
   // launches without their mark.
   (void)enable(cupti::kDomainResource, cupti::kResourceGraphNodeCreated);

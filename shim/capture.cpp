@@ -13,6 +13,7 @@
 #include "launch_recorder.h"
 #include "python_frames.h"
 #include "registration_watch.h"
+#include "stamp_clock.h"
 #include "system_calls.h"
 #include "thread_state.h"
 
@@ -21,6 +22,7 @@ namespace pillion::shim {
 std::atomic<CaptureSession*> g_session{nullptr};
 std::atomic<bool> g_inert{false};
 constinit Sampler g_sampler{};
+constinit SyncSampler g_sync_sampler{};
 constinit ModuleStore g_modules{};
 constinit FlushPolicy g_flush_policy{};
 
@@ -40,6 +42,7 @@ struct Recording {
   RegistrationWatch::Loss loss;
   std::uint64_t last_tick_ns;
   std::uint64_t launches_seen;
+  std::uint64_t syncs_seen;
 };
 
 constinit CaptureSession g_sessions[kSessionsInTurn]{};
@@ -75,6 +78,8 @@ CaptureSession* prepare_session(const CaptureRequest& request, const CuptiApi* a
   session->stack_bytes_max = clamp_stack_bytes(request.stack_bytes_max);
   session->stacks_wanted = (request.kinds & PILLION_KIND_STACKS) != 0 && request.sample_permyriad != 0 &&
                            request.sample_mib_per_s != 0;
+  session->syncs_wanted = (request.kinds & PILLION_KIND_SYNC) != 0;
+  session->calls_wanted = (request.kinds & PILLION_KIND_CALLS) != 0;
   session->tick.store(1, std::memory_order_relaxed);
   session->threads_this_tick.store(0, std::memory_order_relaxed);
   session->executions.store(0, std::memory_order_relaxed);
@@ -82,6 +87,21 @@ CaptureSession* prepare_session(const CaptureRequest& request, const CuptiApi* a
   session->profiled_on.store((request.kinds & PILLION_KIND_MODULES) != 0, std::memory_order_relaxed);
   session->number.store(g_armings, std::memory_order_relaxed);
   return session;
+}
+
+// What part of the budget goes to the stacks of synchronisation calls.
+constexpr double kSyncShare = 1.0 / 8;
+
+void begin_samplers(const CaptureRequest& request) {
+  const SamplerBudget budget{request.sample_permyriad, request.sample_mib_per_s, request.stack_bytes_max, 1};
+  SamplerBudget launches = budget;
+  if ((request.kinds & PILLION_KIND_SYNC) != 0) {
+    launches.share = 1 - kSyncShare;
+    SamplerBudget syncs = budget;
+    syncs.share = kSyncShare;
+    g_sync_sampler.begin(syncs);
+  }
+  g_sampler.begin(launches);
 }
 
 bool prepare_memory(const CaptureRequest& request, const CuptiApi& api, pillion_refused* refused) {
@@ -127,8 +147,12 @@ void adapt_sampler(Recording& recording, std::uint64_t now) {
   add_recorded_launches(session);
   const std::uint64_t launches = sum(session.counters, &pillion_counters::launches);
   const std::uint32_t threads = session.threads_this_tick.exchange(0, std::memory_order_relaxed);
-  g_sampler.tick({now - recording.last_tick_ns, launches - recording.launches_seen, threads});
+  const std::uint64_t elapsed_ns = now - recording.last_tick_ns;
+  g_sampler.tick({elapsed_ns, launches - recording.launches_seen, threads});
   recording.launches_seen = launches;
+  const std::uint64_t syncs = sum(session.counters, &pillion_counters::syncs);
+  if (session.syncs_wanted) g_sync_sampler.tick({elapsed_ns, syncs - recording.syncs_seen, threads});
+  recording.syncs_seen = syncs;
   recording.last_tick_ns = now;
   // 0 is what a thread that never launched has.
   std::uint32_t tick = session.tick.load(std::memory_order_relaxed) + 1;
@@ -192,7 +216,8 @@ bool capture_arm(const CaptureRequest& request, pillion_armed* armed, pillion_re
     resume_eager();
     return false;
   }
-  g_sampler.begin({request.sample_permyriad, request.sample_mib_per_s, request.stack_bytes_max});
+  begin_samplers(request);
+  g_stamp_clock.begin(processor_clock_is_steady());
   recording.last_tick_ns = monotonic_ns();
   begin_graph_session(recording.last_tick_ns);
   g_flush_policy.begin(recording.last_tick_ns);
@@ -226,6 +251,7 @@ bool capture_tick(std::uint32_t* reason, const char** text) {
     return false;
   }
   (void)flush_if_calm(recording, cupti::kFlushComplete);
+  g_stamp_clock.tick();
   const std::uint64_t now = monotonic_ns();
   adapt_sampler(recording, now);
   activity_retry(*recording.session, own_tid());

@@ -24,6 +24,8 @@ struct CaptureSession {
   std::uint32_t kinds = 0;  // enum pillion_kinds, as asked for
   std::uint32_t stack_bytes_max = 0;
   bool stacks_wanted = false;
+  bool syncs_wanted = false;
+  bool calls_wanted = false;  // how long launches take
   cupti::Subscriber subscriber = nullptr;
   std::atomic<bool> profiled_on{false};  // MODULE_PROFILED
 
@@ -36,8 +38,10 @@ struct CaptureSession {
 // Null while nothing is to be recorded. Set and taken away by the capture thread.
 extern std::atomic<CaptureSession*> g_session;
 
-// Shared by all sessions; one session uses them at a time.
+// Shared by all sessions; one session uses them at a time. Synchronisation calls have a budget of their own:
+// a program that spins in them cannot take the launches' stacks away.
 extern Sampler g_sampler;
+extern SyncSampler g_sync_sampler;
 extern ModuleStore g_modules;
 extern FlushPolicy g_flush_policy;
 

@@ -175,6 +175,18 @@ inline constexpr DriverCbid kDriverCbids[] = {
 // CUPTI has not handed over when they return is lost.
 inline constexpr std::uint16_t kContextEndCbids[] = {11, 322, 387, 389, 544, 545};
 
+// Calls in which the thread waits for the GPU until a stream, an event or a context is done. Copies that wait
+// are above, as copies. Not here: cuStreamQuery and cuEventQuery, which do not wait (a loop over one of them
+// is the program's own work); calls that wait only by the way, as cuMemFree or the end of a context.
+struct SyncCbid {
+  std::uint16_t cbid;
+  const char* name;
+};
+inline constexpr SyncCbid kSyncCbids[] = {
+    {17, "cuCtxSynchronize"},          {121, "cuEventSynchronize"},  {126, "cuStreamSynchronize"},
+    {440, "cuStreamSynchronize_ptsz"}, {800, "cuCtxSynchronize_v2"},
+};
+
 inline constexpr std::uint32_t kDriverCbidLimit = 1024;  // above every id of the tables
 
 }  // namespace pillion::shim

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch_recorder.h"
 
-#include <sys/prctl.h>
-
 #include <array>
 
 #include "arming.h"
@@ -12,8 +10,9 @@
 #include "eager.h"
 #include "graph_threads.h"
 #include "python_frames.h"
-#include "stack_snapshot.h"
-#include "system_calls.h"
+#include "recording_steps.h"
+#include "stamp_clock.h"
+#include "sync_recorder.h"
 #include "thread_state.h"
 
 namespace pillion::shim {
@@ -21,15 +20,11 @@ namespace {
 
 std::atomic<bool> g_lost{false};
 
-// One handler in so many is timed, and stands for all of them.
-constexpr std::uint32_t kTimedEvery = 64;
-// What a preempted handler took is not ours; it would count 64 times.
-constexpr std::uint64_t kTimedMaxNs = 20'000;
-
 constexpr std::uint8_t kContextEnd = 0xff;
+constexpr std::uint8_t kSync = 0xfe;
 
 struct CbidEntry {
-  std::uint8_t kind;  // enum pillion_launch_kind or kContextEnd; 0: not ours
+  std::uint8_t kind;  // enum pillion_launch_kind, kContextEnd or kSync; 0: not ours
   std::uint8_t handle_offset;
 };
 
@@ -37,105 +32,11 @@ constexpr std::array<CbidEntry, kDriverCbidLimit> make_cbid_table() {
   std::array<CbidEntry, kDriverCbidLimit> table{};
   for (const DriverCbid& entry : kDriverCbids) table[entry.cbid] = {entry.kind, entry.handle_offset};
   for (const std::uint16_t cbid : kContextEndCbids) table[cbid] = {kContextEnd, kNoHandle};
+  for (const SyncCbid& entry : kSyncCbids) table[entry.cbid] = {kSync, kNoHandle};
   return table;
 }
 
 constexpr auto kCbidTable = make_cbid_table();
-
-// Marks the thread as inside, so that a launch made by a signal handler on top of ours is not recorded but
-// counted.
-class InsideGuard {
- public:
-  explicit InsideGuard(ThreadState& thread) : thread_(thread) { thread_.inside = 1; }
-  ~InsideGuard() { thread_.inside = 0; }
-  InsideGuard(const InsideGuard&) = delete;
-  InsideGuard& operator=(const InsideGuard&) = delete;
-
- private:
-  ThreadState& thread_;
-};
-
-// Publishes a record only while its session is the current one. Decided inside the ring's lock, so that a
-// thread that was preempted here for a whole session cannot write into the next one.
-template <typename Record>
-[[gnu::always_inline]] inline PushResult push(CaptureSession& session, std::uint32_t number,
-                                              std::uint32_t tid, const Record& record, bool count_it) {
-  constexpr std::uint32_t size = sizeof(Record);
-  Reservation room;
-  const PushResult reserved = session.events->reserve(tid, size, &room);
-  if (reserved != PushResult::ok) return reserved;
-  if (session.number.load(std::memory_order_relaxed) != number) {
-    session.events->abort(room);
-    return PushResult::closed;
-  }
-  const RingSpan whole = room.span(0);
-  if (whole.bytes == size) [[likely]] {
-    __builtin_memcpy(whole.data, &record, size);
-  } else {
-    room.write(0, &record, size);
-  }
-  if (count_it) room.count_one();
-  session.events->commit(room, size);
-  return PushResult::ok;
-}
-
-// The thread's first launch since arming.
-[[gnu::noinline, gnu::cold]] void announce_thread(CaptureSession& session, std::uint32_t number,
-                                                  ThreadState& thread, std::uint64_t sp) {
-  begin_thread(thread, sp);
-  pillion_thread record{};
-  record.header = {PILLION_RECORD_THREAD, 0, sizeof(record)};
-  record.tid = thread.tid;
-  record.stack_low = thread.stack_low;
-  record.stack_high = thread.stack_high;
-  ::prctl(PR_GET_NAME, record.comm);
-  const PushResult result = push(session, number, thread.tid, record, false);
-  if (result == PushResult::ok) {
-    thread.session = number;  // else the next launch tries again
-  } else {
-    count_drop(session, thread.tid, result,
-               {&pillion_counters::other_dropped, &pillion_counters::other_dropped});
-  }
-}
-
-void count_python(CaptureSession& session, std::uint32_t tid, const PythonStack& stack, std::uint64_t ns) {
-  count(session.counters, tid, &pillion_counters::python_ns, ns);
-  if (stack.flags == 0) return;
-  count(session.counters, tid, &pillion_counters::python_snapshots);
-  if ((stack.flags & PILLION_SNAPSHOT_PYTHON_PARTIAL) != 0) {
-    count(session.counters, tid, &pillion_counters::python_partial);
-  }
-}
-
-// Takes the snapshot that was decided on. True when it was published.
-[[gnu::noinline]] bool snapshot_launch(CaptureSession& session, ThreadState& thread,
-                                       const pillion_launch& launch, std::uint32_t number,
-                                       const SampleDecision& decision) {
-  const std::uint64_t begun = monotonic_ns();
-  PythonStack python;
-  walk_python(session, number, thread.tid, &python);
-  if (python_in_force()) count_python(session, thread.tid, python, monotonic_ns() - begun);
-  const SnapshotResult result = take_snapshot(*session.stacks, thread,
-                                              {launch.correlation, launch.time_ns, launch.context_key, number,
-                                               session.stack_bytes_max, &session.number, &python});
-  const std::uint64_t took = monotonic_ns() - begun;
-  count_drop(session, thread.tid, result.push,
-             {&pillion_counters::snapshots_dropped_busy, &pillion_counters::snapshots_dropped_full});
-  if (result.push != PushResult::ok) return false;
-  g_sampler.sampled(decision, took, result.bytes);
-  count(session.counters, thread.tid, &pillion_counters::snapshots);
-  count(session.counters, thread.tid, &pillion_counters::snapshot_ns, took);
-  if ((result.flags & PILLION_SNAPSHOT_TRUNCATED) != 0) {
-    count(session.counters, thread.tid, &pillion_counters::snapshots_truncated);
-  }
-  if ((result.flags & PILLION_SNAPSHOT_FOREIGN) != 0) {
-    count(session.counters, thread.tid, &pillion_counters::snapshots_foreign);
-  }
-  if ((result.flags & PILLION_SNAPSHOT_FAULTED) != 0) {
-    count(session.counters, thread.tid, &pillion_counters::snapshots_faulted);
-  }
-  return true;
-}
 
 // CUPTI hands over a launch's module between our ENTER and EXIT when MODULE_PROFILED is on by then: so a
 // module that is launched from once only is not missed while it is off. One CUPTI call, at a function's first
@@ -165,27 +66,23 @@ bool sample(CaptureSession& session, std::uint32_t number, ThreadState& thread,
     note_function(session, launch);
     return false;
   }
-  const SampleDecision decision = g_sampler.decide(thread, launch.context_key);
+  const SampleDecision decision = g_sampler.decide(thread, thread.until_sample, launch.context_key);
   if (decision.key_new || decision.key_refused || decision.reason == SampleReason::refused_first)
       [[unlikely]] {
     note_key(session, thread, launch, decision);
   }
   if (decision.reason != SampleReason::first && decision.reason != SampleReason::random) [[likely]]
     return false;
-  return snapshot_launch(session, thread, launch, number, decision);
+  const SnapshotCost cost =
+      snapshot_call(session, thread, {launch.correlation, launch.time_ns, launch.context_key}, number);
+  if (cost.bytes != 0) g_sampler.sampled(decision, cost.ns, cost.bytes);
+  return cost.bytes != 0;
 }
 
-void account_handler(CaptureSession& session, ThreadState& thread, std::uint64_t begun, bool sampled) {
-  if (sampled) {
-    count(session.counters, thread.tid, &pillion_counters::handler_ns, monotonic_ns() - begun);
-    count(session.counters, thread.tid, &pillion_counters::handler_calls);
-    return;
-  }
-  if ((++thread.calls & (kTimedEvery - 1)) != 0) return;
-  const std::uint64_t took = monotonic_ns() - begun;
-  if (took < kTimedMaxNs)
-    count(session.counters, thread.tid, &pillion_counters::handler_ns, took * kTimedEvery);
-  count(session.counters, thread.tid, &pillion_counters::handler_calls, kTimedEvery);
+// Whether the call's RETURNED is wanted: a copy that waits for its execution is a synchronisation, too.
+bool wants_return(const CaptureSession& session, std::uint8_t kind) {
+  if (kind == PILLION_LAUNCH_HOST) return false;
+  return session.calls_wanted || (session.syncs_wanted && kind == PILLION_LAUNCH_COPY);
 }
 
 // Launches that were recorded are counted in their ring, see add_recorded_launches(); these here.
@@ -210,7 +107,7 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
   if (number == 0) return;  // it has just ended
   pillion_launch launch;
   launch.header = {PILLION_RECORD_LAUNCH, 0, sizeof(launch)};
-  launch.time_ns = monotonic_ns();
+  launch.time_ns = stamp_ns();
   if (thread.session != number) [[unlikely]]
     announce_thread(session, number, thread, sp);
   launch.correlation = data.correlation_id;
@@ -226,20 +123,20 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
   launch.cbid = cbid;
   launch.kind = entry.kind;
   launch.flags = 0;
-  const std::uint32_t tick = session.tick.load(std::memory_order_relaxed);
-  if (thread.tick != tick) [[unlikely]] {
-    thread.tick = tick;
-    session.threads_this_tick.fetch_add(1, std::memory_order_relaxed);
-  }
+  note_active(session, thread);
   if (entry.kind == PILLION_LAUNCH_GRAPH) note_graph_launch(thread, number, launch.time_ns);
   // A host function has no time on the GPU that a stack could be shown for.
   const bool sampled = entry.kind != PILLION_LAUNCH_HOST && sample(session, number, thread, launch);
   if (sampled) launch.flags = PILLION_LAUNCH_SNAPSHOT;
-  const PushResult result = push(session, number, thread.tid, launch, true);
+  const bool returns = data.correlation_data != nullptr && wants_return(session, entry.kind);
+  if (returns) launch.flags |= PILLION_LAUNCH_RETURNS;
+  const PushResult result = push_record(session, number, thread.tid, launch, true);
   if (result != PushResult::ok) [[unlikely]] {
     drop_launch(session, thread.tid, result);
   }
-  account_handler(session, thread, launch.time_ns, sampled);
+  const Timed timed = account_handler(session, thread, launch.time_ns, sampled);
+  if (returns && result == PushResult::ok)
+    *data.correlation_data = ReturnMark(number, launch.correlation).with(timed);
 }
 
 // A call that failed, or was captured into a graph (result 0), put nothing on the GPU: without this its
@@ -254,7 +151,8 @@ void on_enter(CaptureSession& session, std::uint32_t cbid, const cupti::Callback
       {PILLION_RECORD_LAUNCH_FAILED, 0, sizeof(record)}, data.correlation_id, result};
   count(session.counters, tid,
         result != 0 ? &pillion_counters::launches_failed : &pillion_counters::launches_captured);
-  const PushResult pushed = push(session, session.number.load(std::memory_order_relaxed), tid, record, false);
+  const PushResult pushed =
+      push_record(session, session.number.load(std::memory_order_relaxed), tid, record, false);
   count_drop(session, tid, pushed, {&pillion_counters::other_dropped, &pillion_counters::other_dropped});
 }
 
@@ -271,6 +169,15 @@ void on_driver_call(std::uint32_t cbid, const cupti::CallbackData& data, std::ui
     }
     return;
   }
+  if (kind == kSync) {
+    if (session == nullptr) return;
+    if (data.callback_site == cupti::kApiEnter) {
+      on_sync_enter(*session, cbid, data, sp);
+    } else {
+      on_call_return(*session, data, PILLION_RETURNED_SYNC);
+    }
+    return;
+  }
   if (data.callback_site == cupti::kApiEnter) {
     if (session != nullptr) on_enter(*session, cbid, data, sp);
     return;
@@ -278,8 +185,11 @@ void on_driver_call(std::uint32_t cbid, const cupti::CallbackData& data, std::ui
   if (session != nullptr && data.function_return_value != nullptr) {
     std::uint32_t result = 0;
     __builtin_memcpy(&result, data.function_return_value, sizeof(result));
-    if (result != 0 || t_thread.captured != 0) [[unlikely]]
+    if (result != 0 || t_thread.captured != 0) [[unlikely]] {
       on_no_execution(*session, data, result);
+    } else {
+      on_call_return(*session, data, 0);
+    }
   }
   if (detach_pending()) [[unlikely]]
     detach_at_api_exit();

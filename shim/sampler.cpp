@@ -44,14 +44,15 @@ void refill(std::atomic<std::int64_t>* tokens, double amount, double capacity) {
 
 }  // namespace
 
-void Sampler::begin(const SamplerBudget& budget) {
+template <std::size_t kKeys>
+void BasicSampler<kKeys>::begin(const SamplerBudget& budget) {
   budget_ = budget;
   launches_per_ns_ = 0;
   firsts_per_ns_ = 0;
   snapshot_ns_ = kFirstSnapshotNs;
   snapshot_bytes_ = kFirstSnapshotBytes;
-  const double share = budget.permyriad / 1e4;
-  const double bytes_per_ns = budget.mib_per_s * 1048576.0 / 1e9;
+  const double share = budget.share * budget.permyriad / 1e4;
+  const double bytes_per_ns = budget.share * budget.mib_per_s * 1048576.0 / 1e9;
   tokens_ns_.store(static_cast<std::int64_t>(share * kBucketNs), std::memory_order_relaxed);
   tokens_bytes_.store(static_cast<std::int64_t>(bytes_per_ns * kBucketNs), std::memory_order_relaxed);
   first_floor_ns_.store(tokens_ns_.load(std::memory_order_relaxed) / 2, std::memory_order_relaxed);
@@ -61,30 +62,34 @@ void Sampler::begin(const SamplerBudget& budget) {
   keys_.clear();
 }
 
-bool Sampler::affordable(bool first) const {
+template <std::size_t kKeys>
+bool BasicSampler<kKeys>::affordable(bool first) const {
   const std::int64_t floor_ns = first ? first_floor_ns_.load(std::memory_order_relaxed) : 0;
   const std::int64_t floor_bytes = first ? first_floor_bytes_.load(std::memory_order_relaxed) : 0;
   return tokens_ns_.load(std::memory_order_relaxed) > floor_ns &&
          tokens_bytes_.load(std::memory_order_relaxed) > floor_bytes;
 }
 
-bool Sampler::random_turn(ThreadState& thread) const {
+template <std::size_t kKeys>
+bool BasicSampler<kKeys>::random_turn(ThreadState& thread, std::uint32_t& until) const {
   const std::uint32_t interval = interval_.load(std::memory_order_relaxed);
   // 0: never drawn. Past 3N/2: drawn for a larger N.
-  if (thread.until_sample == 0 || thread.until_sample > interval + interval / 2 + 1) {
-    thread.until_sample = draw_gap(thread, interval);
+  if (until == 0 || until > interval + interval / 2 + 1) {
+    until = draw_gap(thread, interval);
   }
-  if (--thread.until_sample != 0) return false;
-  thread.until_sample = draw_gap(thread, interval);
+  if (--until != 0) return false;
+  until = draw_gap(thread, interval);
   return true;
 }
 
-SampleDecision Sampler::decide(ThreadState& thread, std::uint64_t context_key) {
+template <std::size_t kKeys>
+SampleDecision BasicSampler<kKeys>::decide(ThreadState& thread, std::uint32_t& until,
+                                           std::uint64_t context_key) {
   SampleDecision decision{SampleReason::none, false, false, nullptr};
   decision.slot = keys_.find_or_insert(context_key, &decision.key_new);
   decision.key_refused = decision.slot == nullptr;
   // The turn passes also when a first is taken: or a thread of ever new keys would never take a random one.
-  const bool turn = random_turn(thread);
+  const bool turn = random_turn(thread, until);
   const std::uint64_t marks =
       decision.slot != nullptr ? decision.slot->load(std::memory_order_relaxed) : Keys::kMarkA;
   if ((marks & Keys::kMarkA) == 0) {
@@ -102,7 +107,8 @@ SampleDecision Sampler::decide(ThreadState& thread, std::uint64_t context_key) {
   return decision;
 }
 
-void Sampler::sampled(const SampleDecision& decision, std::uint64_t ns, std::uint64_t bytes) {
+template <std::size_t kKeys>
+void BasicSampler<kKeys>::sampled(const SampleDecision& decision, std::uint64_t ns, std::uint64_t bytes) {
   if (decision.slot != nullptr) decision.slot->fetch_or(Keys::kMarkA, std::memory_order_relaxed);
   if (decision.reason == SampleReason::first) firsts_.fetch_add(1, std::memory_order_relaxed);
   tokens_ns_.fetch_sub(static_cast<std::int64_t>(ns), std::memory_order_relaxed);
@@ -112,12 +118,13 @@ void Sampler::sampled(const SampleDecision& decision, std::uint64_t ns, std::uin
   taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void Sampler::tick(const SamplerTick& tick) {
+template <std::size_t kKeys>
+void BasicSampler<kKeys>::tick(const SamplerTick& tick) {
   if (tick.elapsed_ns == 0) return;
   const auto elapsed = static_cast<double>(tick.elapsed_ns);
   const double threads = tick.launching_threads != 0 ? static_cast<double>(tick.launching_threads) : 1.0;
-  const double ns_per_ns = threads * budget_.permyriad / 1e4;
-  const double bytes_per_ns = budget_.mib_per_s * 1048576.0 / 1e9;
+  const double ns_per_ns = threads * budget_.share * budget_.permyriad / 1e4;
+  const double bytes_per_ns = budget_.share * budget_.mib_per_s * 1048576.0 / 1e9;
   refill(&tokens_ns_, ns_per_ns * elapsed, ns_per_ns * kBucketNs);
   refill(&tokens_bytes_, bytes_per_ns * elapsed, bytes_per_ns * kBucketNs);
   // With more threads than before the bucket is larger, but not fuller: a floor that rose at once would
@@ -154,5 +161,8 @@ void Sampler::tick(const SamplerTick& tick) {
   if (interval < wanted) ++interval;
   interval_.store(interval < 1 ? 1 : interval, std::memory_order_relaxed);
 }
+
+template class BasicSampler<65536>;
+template class BasicSampler<4096>;
 
 }  // namespace pillion::shim

@@ -17,6 +17,7 @@ struct SamplerBudget {
   std::uint32_t permyriad;  // 1/10,000 of the launching threads' time
   std::uint32_t mib_per_s;
   std::uint32_t stack_bytes_max;
+  double share = 1;  // of both, above 0 and at most 1: what another sampler leaves
 };
 
 enum class SampleReason : std::uint8_t {
@@ -40,15 +41,18 @@ struct SamplerTick {
   std::uint64_t launching_threads;  // that launched at least once
 };
 
-class Sampler {
+// kKeys: how many call sites it remembers, a power of two.
+template <std::size_t kKeys>
+class BasicSampler {
  public:
   static constexpr std::uint32_t kIntervalMax = 1u << 20;
 
   // Capture thread, before launches are recorded.
   void begin(const SamplerBudget& budget);
 
-  // Launch path, any thread: no system call, no lock, no allocation.
-  [[nodiscard]] SampleDecision decide(ThreadState& thread, std::uint64_t context_key);
+  // Launch path, any thread: no system call, no lock, no allocation. `until`: the thread's own count down to
+  // its next random snapshot by this sampler, 0 before the first call.
+  [[nodiscard]] SampleDecision decide(ThreadState& thread, std::uint32_t& until, std::uint64_t context_key);
 
   // After a snapshot was published: the key has its stack, and the budget has paid.
   void sampled(const SampleDecision& decision, std::uint64_t ns, std::uint64_t bytes);
@@ -59,10 +63,10 @@ class Sampler {
   [[nodiscard]] std::uint32_t interval() const { return interval_.load(std::memory_order_relaxed); }
 
  private:
-  using Keys = KeyTable<65536>;
+  using Keys = KeyTable<kKeys>;
 
   [[nodiscard]] bool affordable(bool first) const;
-  [[nodiscard]] bool random_turn(ThreadState& thread) const;
+  [[nodiscard]] bool random_turn(ThreadState& thread, std::uint32_t& until) const;
 
   // Launch path reads, capture thread writes.
   std::atomic<std::uint32_t> interval_{0};
@@ -85,6 +89,11 @@ class Sampler {
 
   Keys keys_;
 };
+
+using Sampler = BasicSampler<65536>;
+using SyncSampler = BasicSampler<4096>;
+extern template class BasicSampler<65536>;
+extern template class BasicSampler<4096>;
 
 // One word to tell call paths apart: thread, stack pointer at entry and what is launched.
 [[nodiscard]] inline std::uint64_t context_key(std::uint32_t tid, std::uint64_t sp, std::uint64_t function) {

@@ -32,7 +32,8 @@ Result<void> set_python(Options& options, const std::string& text) {
 
 constexpr Flag kFlags[] = {
     {"kinds", "KIND,...", "all",
-     "what is recorded: all, or some of kernel, memcpy, memset, overhead, stacks, modules, python",
+     "what is recorded: all, or some of kernel, memcpy, memset, overhead, stacks, modules, python, "
+     "sync (calls that wait for the GPU), calls (how long launch calls take)",
      kProfiling, kAttachesNothing, set_kinds},
     {"lease", "DURATION", "5s", "a shim that hears nothing of pillion for so long lets go by itself",
      kProfiling, kAttachesNothing,

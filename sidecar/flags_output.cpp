@@ -21,9 +21,9 @@ Result<void> set_format(Options& options, const std::string& text) {
 
 Result<void> set_type(Options& options, const std::string& text) {
   const auto type = http::parse_profile_type(text);
-  if (!type) return fail("read", "'" + text + "'", "not gpu, idle, cpu, offcpu, heap or allocs");
-  if (*type != http::ProfileType::gpu && *type != http::ProfileType::idle)
-    return fail("read", "'" + text + "'", "not a profile that this build takes: gpu or idle");
+  if (!type) return fail("read", "'" + text + "'", "not gpu, idle, sync, cpu, offcpu, heap or allocs");
+  if (*type != http::ProfileType::gpu && *type != http::ProfileType::idle && *type != http::ProfileType::sync)
+    return fail("read", "'" + text + "'", "not a profile that this build takes: gpu, idle or sync");
   options.type = *type;
   return {};
 }
@@ -52,9 +52,9 @@ constexpr Flag kFlags[] = {
     {"format", "pprof|json|folded|text", "pprof",
      "format of the profile: pprof, json or folded; of doctor's answer: text (its default) or json",
      kRecord | kDoctor, kFormatsNothing, set_format},
-    {"type", "gpu|idle", "gpu",
+    {"type", "gpu|idle|sync", "gpu",
      "what to profile: gpu, what ran on the GPUs; idle, why they had nothing to do, by the launch that ended "
-     "it",
+     "it; sync, the calls that waited for them",
      kRecord, kWritesNoFile, set_type},
     {"cupti-dir", "DIR", "", "folder with further libcupti.so files to install (may be repeated)", kInstall,
      kInstallsNothing,

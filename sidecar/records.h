@@ -30,12 +30,31 @@ struct RawLaunch {
   std::uint32_t cbid = 0;
   LaunchKind kind = LaunchKind::kernel;
   bool has_snapshot = false;
+  bool returns = false;  // a RawReturned or a RawLaunchFailed follows when the call returns
 };
 
 struct RawLaunchFailed {
   std::uint32_t correlation = 0;
   std::uint32_t result = 0;                                    // CUresult
   [[nodiscard]] bool captured() const { return result == 0; }  // into a graph
+};
+
+// A launch or a synchronisation call has returned.
+struct RawReturned {
+  std::uint32_t correlation = 0;
+  bool sync = false;  // of a RawSync; else of a RawLaunch
+  std::uint64_t time_ns = 0;
+};
+
+// A thread begins to wait for the GPU.
+struct RawSync {
+  std::uint32_t correlation = 0;  // of the same sequence as those of launches
+  std::uint32_t tid = 0;
+  std::uint64_t time_ns = 0;
+  std::uint64_t context_key = 0;
+  std::uint32_t cbid = 0;
+  std::uint32_t context = 0;  // CUPTI's id; 0: not known
+  bool has_snapshot = false;
 };
 
 enum class ExecutionKind : std::uint8_t { kernel, copy, set };
@@ -140,6 +159,8 @@ class RecordSink {
   virtual ~RecordSink() = default;
   virtual void on_launch(const RawLaunch& launch) = 0;
   virtual void on_launch_failed(const RawLaunchFailed& failed) = 0;
+  virtual void on_returned(const RawReturned& returned) = 0;
+  virtual void on_sync(const RawSync& sync) = 0;
   virtual void on_execution(const RawExecution& execution) = 0;
   virtual void on_overhead(const RawOverhead& overhead) = 0;
   virtual void on_name(RawName name) = 0;

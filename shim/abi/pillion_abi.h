@@ -37,8 +37,9 @@ extern "C" {
 
 #define PILLION_ABI_MAGIC 0x4e4c4950u /* "PILN" */
 #define PILLION_ABI_MAJOR 1u
-/* 1: record sequence numbers; 2: Python frames; 3: START, what is in force; 4: CONTEXT */
-#define PILLION_ABI_MINOR 4u
+/* 1: record sequence numbers; 2: Python frames; 3: START, what is in force; 4: CONTEXT;
+ * 5: SYNC and RETURNED */
+#define PILLION_ABI_MINOR 5u
 
 #define PILLION_SOCKET_DIR_DEFAULT "/run/pillion"
 /* Socket name: pillion-<pid namespace inode>-<pid>-<start time in clock ticks>.sock, all decimal. */
@@ -124,7 +125,9 @@ enum pillion_kinds {
   PILLION_KIND_STACKS = 1u << 5,
   PILLION_KIND_MODULES = 1u << 6,
   PILLION_KIND_PYTHON = 1u << 7, /* needs STACKS; may come into force after ARMED, see pillion_python */
-  PILLION_KIND_ALL = (1u << 8) - 1
+  PILLION_KIND_SYNC = 1u << 8,   /* 1.5; host synchronisation calls, as SYNC and RETURNED */
+  PILLION_KIND_CALLS = 1u << 9,  /* 1.5; a RETURNED for each launch */
+  PILLION_KIND_ALL = (1u << 10) - 1
 };
 
 struct pillion_arm {
@@ -433,7 +436,10 @@ struct pillion_counters {
   uint64_t python_ns;            /* time of walking, part of snapshot_ns */
   uint64_t launches_captured;    /* into graphs: a LAUNCH_FAILED with result 0 follows the launch */
   uint64_t modules_evicted;      /* PILLION_EAGER: left the shim's own store before anybody took them */
-  uint64_t reserved[27];
+  uint64_t syncs;                /* 1.5; synchronisation calls: successful pushes and drops of SYNC */
+  uint64_t syncs_dropped;
+  uint64_t returns_dropped; /* 1.5; RETURNED records that found no room: the call's duration is not known */
+  uint64_t reserved[24];
 };
 PILLION_ASSERT_SIZE(pillion_counters, 512);
 
@@ -443,6 +449,8 @@ enum pillion_record_type {
   /* events rings */
   PILLION_RECORD_LAUNCH = 1,
   PILLION_RECORD_LAUNCH_FAILED = 2,
+  PILLION_RECORD_RETURNED = 3, /* 1.5 */
+  PILLION_RECORD_SYNC = 4,     /* 1.5 */
   PILLION_RECORD_KERNEL = 16,
   PILLION_RECORD_COPY = 17, /* memcpy and peer copy */
   PILLION_RECORD_SET = 18,
@@ -473,7 +481,8 @@ enum pillion_launch_kind {
 };
 
 enum pillion_launch_flags {
-  PILLION_LAUNCH_SNAPSHOT = 1u << 0 /* a snapshot with this correlation was published */
+  PILLION_LAUNCH_SNAPSHOT = 1u << 0, /* a snapshot with this correlation was published */
+  PILLION_LAUNCH_RETURNS = 1u << 1   /* 1.5; a RETURNED or a LAUNCH_FAILED follows when the call returns */
 };
 
 struct pillion_launch {
@@ -496,6 +505,36 @@ struct pillion_launch_failed {
       result; /* CUresult; 0: the call was captured into a graph, and nothing of it will ever run by itself */
 };
 PILLION_ASSERT_SIZE(pillion_launch_failed, 16);
+
+/* A call of which LAUNCH (with PILLION_LAUNCH_RETURNS) or SYNC told has returned. A launch that failed or was
+ * captured has a LAUNCH_FAILED instead. It never comes when the thread left the call in another way, or the
+ * process ended in it. */
+struct pillion_returned {
+  struct pillion_record_header header;
+  uint32_t correlation;
+  uint32_t flags;   /* enum pillion_returned_flags */
+  uint64_t time_ns; /* at EXIT */
+};
+PILLION_ASSERT_SIZE(pillion_returned, 24);
+
+enum pillion_returned_flags {
+  PILLION_RETURNED_SYNC = 1u << 0 /* of a SYNC; else of a LAUNCH */
+};
+
+/* A synchronisation call begins: the thread waits for the GPU until its RETURNED. Its correlation is of the
+ * same sequence as those of launches. */
+struct pillion_sync {
+  struct pillion_record_header header;
+  uint32_t correlation;
+  uint32_t tid;         /* in the shim's PID namespace */
+  uint64_t time_ns;     /* at ENTER */
+  uint64_t context_key; /* thread, stack pointer and call, hashed */
+  uint32_t cbid;        /* CUpti_driver_api_trace_cbid */
+  uint32_t context;     /* CUPTI's context id, 0 when unknown */
+  uint32_t flags;       /* enum pillion_launch_flags */
+  uint32_t reserved;
+};
+PILLION_ASSERT_SIZE(pillion_sync, 48);
 
 /* The stamps are CUPTI's, unchecked: 0, end < start and stamps outside the session occur. */
 struct pillion_kernel {

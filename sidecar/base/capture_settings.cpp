@@ -18,7 +18,8 @@ constexpr KindName kKinds[] = {
     {PILLION_KIND_KERNEL, "kernel"}, {kCopies, "memcpy"},
     {PILLION_KIND_MEMSET, "memset"}, {PILLION_KIND_OVERHEAD, "overhead"},
     {PILLION_KIND_STACKS, "stacks"}, {PILLION_KIND_MODULES, "modules"},
-    {PILLION_KIND_PYTHON, "python"},
+    {PILLION_KIND_PYTHON, "python"}, {PILLION_KIND_SYNC, "sync"},
+    {PILLION_KIND_CALLS, "calls"},
 };
 constexpr std::uint32_t kExecutions = PILLION_KIND_KERNEL | kCopies | PILLION_KIND_MEMSET;
 

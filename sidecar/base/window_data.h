@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/latency_histogram.h"
 #include "records.h"
 
 // What the join hands to the profile when a window closes. Plain values, owned by whoever holds them.
@@ -39,6 +40,35 @@ struct JoinedSample {
   std::uint64_t gpu_ns = 0;
   std::uint64_t queue_ns = 0;  // launch call to start
   std::uint64_t bytes = 0;
+  // Of launch calls whose duration is known: a call counts once, also where several executions come of it.
+  std::uint64_t launch_calls = 0;
+  std::uint64_t launch_ns = 0;  // from entry to return
+};
+
+// How long one kernel's (copy's, set's) executions on one stream queued, and how long their launch calls
+// took.
+struct LatencyRow {
+  std::uint32_t device = 0;
+  std::uint32_t context = 0;
+  std::uint32_t stream = 0;
+  std::uint32_t name = 0;       // kernel: id into WindowData::names; 0: none
+  std::uint32_t copy_kind = 0;  // copy: CUpti_ActivityMemcpyKind
+  ExecutionKind kind = ExecutionKind::kernel;
+  bool merged = false;     // all that found no row of its own; the fields above mean nothing
+  LatencyHistogram queue;  // launch call to start, of each execution whose launch is known
+  LatencyHistogram call;   // as JoinedSample::launch_calls
+};
+
+// Calls that waited for the GPU and look alike, added up: what of them lies in the window.
+struct SyncSample {
+  std::uint32_t tid = 0;
+  std::uint32_t cbid = 0;                            // CUpti_driver_api_trace_cbid
+  std::uint32_t context = 0;                         // CUPTI's id; 0: not known
+  Attribution attribution = Attribution::unsampled;  // exact, context, unsampled or other
+  StackId stack = 0;
+  std::uint64_t calls = 0;  // under way in the window
+  std::uint64_t open = 0;   // of those, not returned when it ended
+  std::uint64_t ns = 0;
 };
 
 // Each field is one quality counter. Fields marked [member] are decided by the window's times and are exact
@@ -73,7 +103,14 @@ struct JoinCounters {
   std::uint64_t names_refused = 0;                  // kernel names past the limits on number or bytes
   std::uint64_t threads_refused = 0;
   std::uint64_t overhead_records = 0;
-  std::uint64_t overhead_ns = 0;  // CUPTI's own overhead records, all kinds
+  std::uint64_t overhead_ns = 0;          // CUPTI's own overhead records, all kinds
+  std::uint64_t returns_missing = 0;      // launch calls whose duration was not known when they were executed
+  std::uint64_t returns_unmatched = 0;    // returns of calls whose record never came
+  std::uint64_t latency_rows_merged = 0;  // [member] executions whose latencies stand under [other]
+  std::uint64_t syncs = 0;                // [member] synchronisation calls under way in the window
+  std::uint64_t syncs_open = 0;           // [member] of those, not returned when it closed
+  std::uint64_t sync_cells_merged = 0;    // [member] calls merged into [other]
+  std::uint64_t syncs_evicted = 0;        // calls forgotten before they had returned: too many were open
 };
 
 struct WindowData {
@@ -88,8 +125,11 @@ struct WindowData {
   std::uint64_t t1_ns =
       0;  // the end in force: later than asked if something that ended later was already added
   std::vector<JoinedSample> samples;
-  std::map<std::uint32_t, std::string> names;    // of the kernels in samples, as the shim sent them
-  std::map<std::uint32_t, std::string> threads;  // tid -> comm, of the threads in samples
+  std::vector<LatencyRow> latencies;
+  std::vector<SyncSample> syncs;
+  std::map<std::uint32_t, std::string>
+      names;  // of the kernels in samples and latencies, as the shim sent them
+  std::map<std::uint32_t, std::string> threads;  // tid -> comm, of the threads in samples and syncs
   std::map<std::uint32_t, RawDevice> devices;    // by the process's own device number
   JoinCounters counters;
 };

@@ -39,6 +39,7 @@ Verdict deliver_launch(std::span<const std::byte> record, RecordSink& sink) {
   launch.cbid = wire->cbid;
   launch.kind = static_cast<LaunchKind>(wire->kind);
   launch.has_snapshot = (wire->flags & PILLION_LAUNCH_SNAPSHOT) != 0;
+  launch.returns = (wire->flags & PILLION_LAUNCH_RETURNS) != 0;
   sink.on_launch(launch);
   return Verdict::delivered;
 }
@@ -47,6 +48,21 @@ Verdict deliver_launch_failed(std::span<const std::byte> record, RecordSink& sin
   const auto wire = read_as<pillion_launch_failed>(record);
   if (!wire) return Verdict::malformed;
   sink.on_launch_failed({wire->correlation, wire->result});
+  return Verdict::delivered;
+}
+
+Verdict deliver_returned(std::span<const std::byte> record, RecordSink& sink) {
+  const auto wire = read_as<pillion_returned>(record);
+  if (!wire) return Verdict::malformed;
+  sink.on_returned({wire->correlation, (wire->flags & PILLION_RETURNED_SYNC) != 0, wire->time_ns});
+  return Verdict::delivered;
+}
+
+Verdict deliver_sync(std::span<const std::byte> record, RecordSink& sink) {
+  const auto wire = read_as<pillion_sync>(record);
+  if (!wire) return Verdict::malformed;
+  sink.on_sync({wire->correlation, wire->tid, wire->time_ns, wire->context_key, wire->cbid, wire->context,
+                (wire->flags & PILLION_LAUNCH_SNAPSHOT) != 0});
   return Verdict::delivered;
 }
 
@@ -237,6 +253,10 @@ Verdict deliver(std::uint16_t type, std::span<const std::byte> record, RecordSin
       return deliver_launch(record, sink);
     case PILLION_RECORD_LAUNCH_FAILED:
       return deliver_launch_failed(record, sink);
+    case PILLION_RECORD_RETURNED:
+      return deliver_returned(record, sink);
+    case PILLION_RECORD_SYNC:
+      return deliver_sync(record, sink);
     case PILLION_RECORD_KERNEL:
       return deliver_kernel(record, sink);
     case PILLION_RECORD_COPY:

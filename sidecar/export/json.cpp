@@ -107,6 +107,36 @@ Json kernels(const profile::Profile& profile) {
   return out;
 }
 
+// Powers of two that occur; the last one there can be stands for all above it.
+Json histogram(const LatencyHistogram& latency) {
+  Json out = Json::array();
+  const auto counts = latency.by_power_of_two();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] != 0)
+      out.push_back({{"from_ns", i == 0 ? 0 : std::uint64_t{1} << i}, {"count", counts[i]}});
+  }
+  return out;
+}
+
+Json latency(const LatencyHistogram& of) {
+  return {{"count", of.count()},         {"sum_ns", of.sum_ns()},       {"min_ns", of.min_ns()},
+          {"max_ns", of.max_ns()},       {"p50_ns", of.percentile(50)}, {"p90_ns", of.percentile(90)},
+          {"p99_ns", of.percentile(99)}, {"histogram", histogram(of)}};
+}
+
+Json latencies(const profile::Profile& profile) {
+  Json out = Json::array();
+  for (const profile::Latency& row : profile.latencies) {
+    Json one = {
+        {"name", profile.text(row.name)}, {"system_name", profile.text(row.system_name)}, {"pid", row.pid}};
+    if (!row.merged) one.update({{"device", row.device}, {"context", row.context}, {"stream", row.stream}});
+    one["queue"] = latency(row.queue);
+    one["launch_call"] = latency(row.call);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 Json mappings(const profile::Profile& profile) {
   Json out = Json::array();
   for (const profile::Mapping& mapping : profile.mappings) {
@@ -172,6 +202,7 @@ std::string to_json(const profile::Profile& profile) {
               {"settings", settings(profile)},
               {"quality", quality(profile)},
               {"kernels", kernels(profile)},
+              {"latencies", latencies(profile)},
               {"mappings", mappings(profile)},
               {"frames", frames(profile)},
               {"stacks", stacks(profile)}};

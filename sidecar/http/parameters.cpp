@@ -91,7 +91,7 @@ tl::expected<void, ServiceError> apply(const std::string& name, const std::strin
     const auto type = parse_profile_type(text);
     if (!type) {
       return tl::make_unexpected(
-          bad("parameter type is " + quoted(text) + ", not one of gpu, idle, cpu, offcpu, heap, allocs",
+          bad("parameter type is " + quoted(text) + ", not one of gpu, idle, sync, cpu, offcpu, heap, allocs",
               "the default is type=gpu"));
     }
     request.type = *type;
@@ -141,6 +141,11 @@ tl::expected<ProfileRequest, ServiceError> parse_profile_request(const Parameter
     if (auto applied = apply(name, text, request, has_seconds); !applied) {
       return tl::make_unexpected(applied.error());
     }
+  }
+  if (request.type == ProfileType::sync && request.device) {
+    return tl::make_unexpected(
+        bad("parameter device does not apply to type=sync",
+            "a synchronisation call waits for a stream or a context: leave device out"));
   }
   if (is_heap(request.type) && !has_seconds) request.duration = std::chrono::milliseconds(0);
   return request;

@@ -6,7 +6,7 @@
 namespace pillion::http {
 namespace {
 
-constexpr std::array kTypes = {ProfileType::gpu,    ProfileType::idle, ProfileType::cpu,
+constexpr std::array kTypes = {ProfileType::gpu,    ProfileType::idle, ProfileType::sync,  ProfileType::cpu,
                                ProfileType::offcpu, ProfileType::heap, ProfileType::allocs};
 constexpr std::array kFormats = {ProfileFormat::pprof, ProfileFormat::json, ProfileFormat::folded};
 
@@ -18,6 +18,8 @@ const char* to_string(ProfileType type) {
       return "gpu";
     case ProfileType::idle:
       return "idle";
+    case ProfileType::sync:
+      return "sync";
     case ProfileType::cpu:
       return "cpu";
     case ProfileType::offcpu:

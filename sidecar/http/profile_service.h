@@ -20,7 +20,7 @@
 // tests.
 namespace pillion::http {
 
-enum class ProfileType : std::uint8_t { gpu, idle, cpu, offcpu, heap, allocs };
+enum class ProfileType : std::uint8_t { gpu, idle, sync, cpu, offcpu, heap, allocs };
 enum class ProfileFormat : std::uint8_t { pprof, json, folded };
 
 [[nodiscard]] const char* to_string(ProfileType type);

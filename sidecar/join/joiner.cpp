@@ -24,7 +24,10 @@ std::uint32_t other_end(const RawExecution& raw) {
 }  // namespace
 
 Joiner::Joiner(TargetId target, Limits limits)
-    : target_(target), limits_(limits), context_stacks_(limits.context_keys_max, limits.stacks_per_key_max) {}
+    : target_(target),
+      limits_(limits),
+      context_stacks_(limits.context_keys_max, limits.stacks_per_key_max),
+      syncs_(limits.syncs_max) {}
 
 void Joiner::on_session(std::uint64_t armed_ns) {
   armed_ns_ = armed_ns;
@@ -36,6 +39,9 @@ void Joiner::on_session(std::uint64_t armed_ns) {
   order_.clear();
   kept_.clear();
   stack_order_.clear();
+  return_order_.clear();
+  syncs_.clear();
+  ended_ns_ = 0;
   held_.clear();
   held_order_.clear();
   early_.clear();
@@ -99,6 +105,7 @@ void Joiner::on_launch(const RawLaunch& raw) {
   if (raw.time_ns >= armed_ns_) first_ = std::min(first_, key);
   StackState state = raw.has_snapshot ? StackState::waiting : StackState::none;
   StackId stack = 0;
+  std::uint64_t returned_ns = 0;
   if (const Early* found = early_.find(key)) {
     const Early came = *found;
     early_.erase(key);
@@ -111,11 +118,15 @@ void Joiner::on_launch(const RawLaunch& raw) {
       state = StackState::known;
       stack = came.stack;
     }
+    returned_ns = came.returned_ns;
   }
   make_room();
   Launch& launch = *launches_.insert(key).first;
   launch = {raw.time_ns, raw.context_key,       raw.tid, raw.cbid, 0, ExecutionPool::kEmpty, stack,
             state,       may_have_several(raw), false};
+  launch.return_due = raw.returns && returned_ns == 0;
+  launch.kind = raw.kind == LaunchKind::copy ? ExecutionKind::copy : ExecutionKind::kernel;
+  launch.returned_ns = returned_ns == 0 ? 0 : std::max(returned_ns, raw.time_ns);
   order_.push_back(key);
   if (order_.size() > 2 * launches_.size() + 4096) compact_order();
   if (state == StackState::waiting) stack_order_.push_back({key, now_ns_ + limits_.stack_wait_ns});
@@ -127,9 +138,10 @@ void Joiner::adopt_held(Key key, Launch& launch) {
   if (held == nullptr) return;
   ExecutionPool::Chain chain = held->chain;
   held_.erase(key);
-  if (launch.stack_state == StackState::waiting) {
+  if (launch.waits()) {
     pool_.for_each(chain, [&](const Execution&) { ++launch.executions; });
     launch.waiting = chain;
+    await_return(key, launch);
     return;
   }
   pool_.drain(chain, [&](const Execution& execution) {
@@ -173,17 +185,18 @@ void Joiner::on_execution(const RawExecution& raw) {
 
 void Joiner::take(Key key, Launch& launch, const Execution& execution) {
   ++launch.executions;
-  if (launch.stack_state == StackState::waiting) {
+  if (launch.waits()) {
     pool_.push(launch.waiting, execution);
+    if (launch.executions == 1) await_return(key, launch);
     return;
   }
   settle(execution, &launch, key);
   release_if_done(key, launch);
 }
 
-// A launch leaves when it has been joined, has its stack, and no further execution can come.
+// A launch leaves when it has been joined, has its stack, has returned, and no further execution can come.
 void Joiner::release_if_done(Key key, Launch& launch) {
-  if (launch.executions == 0 || launch.stack_state == StackState::waiting || launch.kept) return;
+  if (launch.executions == 0 || launch.waits() || launch.kept) return;
   if (!launch.several) {
     launches_.erase(key);
     return;
@@ -209,7 +222,8 @@ void Joiner::make_room() {
     const Launch* launch = launches_.find(oldest);
     if (launch == nullptr) continue;
     if (launch->executions > 0) {
-      give_up_stack(oldest);  // may move it to kept_, or erase it
+      give_up_stack(oldest);  // one of the two may move it to kept_, or erase it
+      give_up_return(oldest);
     } else {
       ++counters_.evicted_unjoined;
       launches_.erase(oldest);
@@ -234,6 +248,10 @@ void Joiner::on_stack(std::uint32_t correlation, std::uint64_t context_key, Stac
   const Key key = extend(correlation);
   Launch* launch = launches_.find(key);
   if (launch == nullptr) {
+    if (syncs_.has(key)) {
+      if (const auto call = syncs_.stack(key, stack)) add_sync(*call);
+      return;
+    }
     Early& waiting = *early(key);
     waiting.has_stack = true;
     waiting.stack = stack;
@@ -242,8 +260,7 @@ void Joiner::on_stack(std::uint32_t correlation, std::uint64_t context_key, Stac
   if (launch->stack_state == StackState::known) return;
   launch->stack_state = StackState::known;
   launch->stack = stack;
-  pool_.drain(launch->waiting, [&](const Execution& execution) { settle(execution, launch, key); });
-  release_if_done(key, *launch);
+  settle_waiting(key, *launch);
 }
 
 Joiner::Early* Joiner::early(Key key) {
@@ -263,6 +280,7 @@ void Joiner::drop_early(const Timed& oldest) {
   if (found == nullptr || found->since_ns != oldest.at) return;
   if (found->failed) ++counters_.failed_unmatched;
   if (found->has_stack && found->stack != 0) ++counters_.stacks_unmatched;
+  if (found->returned_ns != 0) ++counters_.returns_unmatched;
   early_.erase(oldest.key);
 }
 
@@ -273,6 +291,7 @@ void Joiner::on_drain_cycle(std::uint64_t now_ns) {
     while (decide_oldest_held(cycle_ - limits_.hold_drains)) {
     }
   }
+  on_drain_cycle_of_calls();
   while (!stack_order_.empty() && stack_order_.front().at <= now_ns_) {
     give_up_stack(stack_order_.front().key);
     stack_order_.pop_front();
@@ -316,7 +335,14 @@ void Joiner::relieve_pool() {
     const Key key = stack_order_.front().key;
     stack_order_.pop_front();
     const Launch* launch = launches_.find(key);
-    if (launch != nullptr && launch->executions > 0) give_up_stack(key);
+    if (launch == nullptr || launch->executions == 0) continue;
+    give_up_return(key);
+    give_up_stack(key);
+  }
+  while (pool_.size() == before && !return_order_.empty()) {
+    const Key key = return_order_.front().key;
+    return_order_.pop_front();
+    give_up_return(key);
   }
 }
 
@@ -325,8 +351,7 @@ void Joiner::give_up_stack(Key key) {
   if (launch == nullptr || launch->stack_state != StackState::waiting) return;
   ++counters_.stacks_given_up;
   launch->stack_state = StackState::none;
-  pool_.drain(launch->waiting, [&](const Execution& execution) { settle(execution, launch, key); });
-  release_if_done(key, *launch);
+  settle_waiting(key, *launch);
 }
 
 void Joiner::on_overhead(const RawOverhead& overhead) {

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/host_sync.h"
 #include "base/idle_data.h"
 #include "base/result.h"
 #include "base/window_data.h"
 #include "join/context_stacks.h"
 #include "join/execution.h"
 #include "join/limits.h"
+#include "join/sync_calls.h"
 #include "join/window.h"
 #include "records.h"
 
@@ -27,12 +29,13 @@ struct Settlement {
   std::uint64_t executions_without_launch =
       0;  // in the window, held for at most Limits::hold_drains more drains
   std::uint64_t executions_without_stack = 0;  // in the window; their launch's snapshot is being unwound
+  std::uint64_t syncs_without_stack = 0;       // returned, under way in the window
   std::uint64_t launches_pending =
       0;  // launched before the window's end, no execution seen; 1,000 stands for
           // more. May never come down: launches under stream capture have none
   // After a FLUSHED whose begun_ns is not before the window's end has been drained, this is all that matters.
   [[nodiscard]] bool executions_settled() const {
-    return executions_without_launch == 0 && executions_without_stack == 0;
+    return executions_without_launch == 0 && executions_without_stack == 0 && syncs_without_stack == 0;
   }
 };
 
@@ -41,6 +44,8 @@ class SettledObserver {
  public:
   virtual ~SettledObserver() = default;
   virtual void on_settled(const Settled& settled) = 0;
+  // A synchronisation call has returned, or a copy that waited; as soon as that is known.
+  virtual void on_host_sync(const HostSync& sync) { (void)sync; }
 };
 
 // Brings launches, executions and stacks of one target session together and adds them up into windows.
@@ -61,6 +66,8 @@ class Joiner {
 
   void on_launch(const RawLaunch& launch);
   void on_launch_failed(const RawLaunchFailed& failed);
+  void on_returned(const RawReturned& returned);
+  void on_sync(const RawSync& sync);
   void on_execution(const RawExecution& execution);
   void on_overhead(const RawOverhead& overhead);
   void on_name(RawName name);
@@ -71,6 +78,9 @@ class Joiner {
   // or after the launch or its executions; once for each published snapshot, else its launch waits
   // stack_wait_ns.
   void on_stack(std::uint32_t correlation, std::uint64_t context_key, StackId stack, StackEnding ending);
+
+  // The session's records are complete: what goes on by now ended at `now_ns` at the latest.
+  void on_session_end(std::uint64_t now_ns);
 
   // Once per drain of all of the target's rings, after their heads were read and before a record is
   // delivered. `now_ns`: CLOCK_MONOTONIC at that moment, so nothing that is delivered ended later.
@@ -125,8 +135,13 @@ class Joiner {
     ExecutionPool::Chain waiting = ExecutionPool::kEmpty;  // for the stack
     StackId stack = 0;
     StackState stack_state = StackState::none;
-    bool several = false;  // more than one execution may come
-    bool kept = false;     // listed in kept_
+    bool several = false;                        // more than one execution may come
+    bool kept = false;                           // listed in kept_
+    bool return_due = false;                     // its RETURNED is waited for
+    bool call_told = false;                      // its duration stands in a sample
+    ExecutionKind kind = ExecutionKind::kernel;  // copy: it may be one that waits
+    std::uint64_t returned_ns = 0;               // 0: not known
+    [[nodiscard]] bool waits() const { return stack_state == StackState::waiting || return_due; }
   };
   struct Held {
     ExecutionPool::Chain chain = ExecutionPool::kEmpty;
@@ -138,6 +153,7 @@ class Joiner {
     bool has_stack = false;
     bool failed = false;
     bool captured = false;  // and so failed in name only
+    std::uint64_t returned_ns = 0;
   };
   struct Timed {
     Key key = 0;
@@ -159,9 +175,19 @@ class Joiner {
   void relieve_pool();
   bool decide_oldest_held(std::uint64_t found_before_cycle);
   void give_up_stack(Key key);
+  void give_up_return(Key key);
+  void await_return(Key key, const Launch& launch);
+  void settle_waiting(Key key, Launch& launch);
+  void on_drain_cycle_of_calls();
+  [[nodiscard]] std::optional<SyncInterval> waiting_copy(const Launch& launch,
+                                                         const Execution* execution) const;
+  static void tell_call(Settled& settled, Launch& launch);
+  void add_sync(const SyncInterval& call);
+  void tell_observer(const SyncInterval& call, std::uint64_t end_ns) const;
+  void close_open_calls(Window& closing) const;
 
   [[nodiscard]] Settled judge(const Execution& execution, const Launch* launch, Key key) const;
-  void settle(const Execution& execution, const Launch* launch, Key key);
+  void settle(const Execution& execution, Launch* launch, Key key);
   [[nodiscard]] Window* window(WindowId id);
   [[nodiscard]] const Window* window(WindowId id) const;
   void describe(WindowData& data) const;
@@ -179,12 +205,16 @@ class Joiner {
   std::deque<Key> order_;  // launches by arrival; keys that have left stay until compact_order()
   std::deque<Key> kept_;   // joined launches that stay for more executions, by the time they were joined
   std::deque<Timed> stack_order_;  // launches waiting for a stack, until when
-  FlatMap<Key, Held> held_;        // executions without launch
+  std::deque<Timed>
+      return_order_;         // launches that were executed and wait for their return, since which cycle
+  FlatMap<Key, Held> held_;  // executions without launch
   std::deque<Timed> held_order_;
   FlatMap<Key, Early> early_;  // stacks and failures without launch
   std::deque<Timed> early_order_;
   ExecutionPool pool_;
   ContextStacks context_stacks_;
+  SyncCalls syncs_;
+  std::uint64_t ended_ns_ = 0;  // 0: the session goes on
 
   std::unordered_map<std::uint32_t, std::string> names_;
   std::size_t names_bytes_ = 0;

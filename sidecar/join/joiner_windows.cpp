@@ -62,6 +62,7 @@ Settled Joiner::judge(const Execution& execution, const Launch* launch, Key key)
     settled.end_ns = execution.end_ns;
     settled.when_ns = execution.end_ns;
     sample.gpu_ns = execution.end_ns - execution.start_ns;
+    settled.queue_known = launch != nullptr;
     if (launch != nullptr && execution.start_ns > launch->time_ns) {
       sample.queue_ns = execution.start_ns - launch->time_ns;
     }
@@ -71,8 +72,15 @@ Settled Joiner::judge(const Execution& execution, const Launch* launch, Key key)
   return settled;
 }
 
-void Joiner::settle(const Execution& execution, const Launch* launch, Key key) {
-  const Settled settled = judge(execution, launch, key);
+void Joiner::settle(const Execution& execution, Launch* launch, Key key) {
+  Settled settled = judge(execution, launch, key);
+  if (launch != nullptr && launch->returned_ns != 0 && !launch->call_told) {
+    tell_call(settled, *launch);
+    if (const auto call = waiting_copy(*launch, &execution)) {
+      add_sync(*call);
+      tell_observer(*call, call->end_ns);
+    }
+  }
   ++counters_.executions;
   switch (settled.sample.attribution) {
     case Attribution::before_session:
@@ -85,7 +93,7 @@ void Joiner::settle(const Execution& execution, const Launch* launch, Key key) {
       ++counters_.joined;
   }
   if (settled.stamp_fault != nullptr) ++(counters_.*settled.stamp_fault);
-  for (Window& window : windows_) window.add(settled, limits_.cells_max);
+  for (Window& window : windows_) window.add(settled, limits_);
   if (observer_ != nullptr) observer_->on_settled(settled);
 }
 
@@ -130,6 +138,16 @@ Settlement Joiner::settlement(WindowId id) const {
       if (asked->covers(judge(execution, launch, waits.key).when_ns)) ++out.executions_without_stack;
     });
   }
+  for (const Timed& waits : return_order_) {
+    const Launch* launch = launches_.find(waits.key);
+    if (launch == nullptr || launch->stack_state == StackState::waiting) continue;  // those are above
+    pool_.for_each(launch->waiting, [&](const Execution& execution) {
+      if (asked->covers(judge(execution, launch, waits.key).when_ns)) ++out.executions_without_stack;
+    });
+  }
+  syncs_.for_each([&](const SyncInterval& call) {
+    if (call.end_ns > asked->t0_ns() && call.start_ns < asked->t1_ns()) ++out.syncs_without_stack;
+  });
   // Oldest first. The whole of a full table takes too long to walk each time that a window looks for its end.
   std::size_t looked_at = 0;
   for (const Key key : order_) {
@@ -147,15 +165,19 @@ Result<WindowData> Joiner::close_window(WindowId id, std::uint64_t t1_ns) {
   closing->end_at(t1_ns);
   held_.for_each([&](Key key, const Held& held) {
     pool_.for_each(held.chain, [&](const Execution& execution) {
-      closing->add(judge(execution, nullptr, key), limits_.cells_max);
+      closing->add(judge(execution, nullptr, key), limits_);
     });
   });
   launches_.for_each([&](Key key, const Launch& launch) {
+    Launch told = launch;  // what is decided here is for this window alone
     pool_.for_each(launch.waiting, [&](const Execution& execution) {
-      closing->add(judge(execution, &launch, key), limits_.cells_max);
+      Settled settled = judge(execution, &launch, key);
+      if (told.returned_ns != 0 && !told.call_told) tell_call(settled, told);
+      closing->add(settled, limits_);
     });
     if (launch.executions == 0 && closing->covers(launch.time_ns)) ++closing->counters().pending;
   });
+  close_open_calls(*closing);
   WindowData data = closing->finish(context_stacks_, counters_, limits_.cells_max);
   data.target = target_;
   describe(data);
@@ -165,16 +187,22 @@ Result<WindowData> Joiner::close_window(WindowId id, std::uint64_t t1_ns) {
 
 // Names, threads and devices that the samples speak of.
 void Joiner::describe(WindowData& data) const {
+  const auto name = [&](std::uint32_t id) {
+    if (id == 0 || data.names.contains(id)) return;
+    const auto found = names_.find(id);
+    if (found != names_.end()) data.names.emplace(id, found->second);
+  };
+  const auto thread = [&](std::uint32_t tid) {
+    if (tid == 0 || data.threads.contains(tid)) return;
+    const auto found = threads_.find(tid);
+    if (found != threads_.end()) data.threads.emplace(tid, found->second);
+  };
   for (const JoinedSample& sample : data.samples) {
-    if (sample.kind == ExecutionKind::kernel && sample.name != 0 && !data.names.contains(sample.name)) {
-      const auto found = names_.find(sample.name);
-      if (found != names_.end()) data.names.emplace(sample.name, found->second);
-    }
-    if (sample.tid != 0 && !data.threads.contains(sample.tid)) {
-      const auto found = threads_.find(sample.tid);
-      if (found != threads_.end()) data.threads.emplace(sample.tid, found->second);
-    }
+    if (sample.kind == ExecutionKind::kernel) name(sample.name);
+    thread(sample.tid);
   }
+  for (const LatencyRow& row : data.latencies) name(row.name);
+  for (const SyncSample& sync : data.syncs) thread(sync.tid);
   data.devices = devices_;
 }
 

@@ -13,6 +13,9 @@ struct Limits {
   std::size_t held_executions_max = 1u << 18;  // waiting for their launch or for its stack
   std::size_t early_max = 1u << 16;            // stacks and failures that came before their launch
   std::size_t cells_max = 1u << 17;            // distinct samples of one window
+  std::size_t latency_rows_max = 4096;         // kernels by stream of one window, with two histograms each
+  std::size_t syncs_max = 1u << 16;            // synchronisation calls under way, or waiting for their stack
+  std::size_t sync_cells_max = 1u << 16;       // distinct synchronisation samples of one window
   std::size_t context_keys_max = 1u << 16;
   std::size_t stacks_per_key_max = 64;
   std::size_t windows_max = 64;
@@ -25,6 +28,9 @@ struct Limits {
   // launch-less. One is enough by construction (the launch record is published before the call reaches the
   // driver); the second is for a ring that was being reset.
   std::uint32_t hold_drains = 2;
+
+  // So many drains, too, an execution waits for the return of its launch call: most calls have returned long
+  // before, and one that goes on, as a large graph's, is told without its duration.
 
   // The GPU's clock as CUPTI converts it runs slightly off CLOCK_MONOTONIC (measured: 2 % of graph stamps lay
   // just outside their bracket); a start this much before its launch call is taken as it is, with queue time

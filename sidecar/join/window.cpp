@@ -16,7 +16,8 @@ void since_open(JoinCounters& out, const JoinCounters& now, const JoinCounters& 
         &JoinCounters::failed_unmatched, &JoinCounters::decided_early, &JoinCounters::stacks,
         &JoinCounters::stacks_empty, &JoinCounters::stacks_given_up, &JoinCounters::stacks_unmatched,
         &JoinCounters::context_keys_refused, &JoinCounters::names_refused, &JoinCounters::threads_refused,
-        &JoinCounters::overhead_records, &JoinCounters::overhead_ns}) {
+        &JoinCounters::overhead_records, &JoinCounters::overhead_ns, &JoinCounters::returns_missing,
+        &JoinCounters::returns_unmatched, &JoinCounters::syncs_evicted}) {
     out.*field = now.*field - open.*field;
   }
   for (std::size_t i = 0; i < out.stacks_by_ending.size(); ++i) {
@@ -65,6 +66,8 @@ JoinedSample Window::sample_of(const CellKey& key, const Cell& cell) {
   sample.gpu_ns = cell.gpu_ns;
   sample.queue_ns = cell.queue_ns;
   sample.bytes = cell.bytes;
+  sample.launch_calls = cell.launch_calls;
+  sample.launch_ns = cell.launch_ns;
   return sample;
 }
 
@@ -85,7 +88,7 @@ std::pair<Window::Cell*, bool> Window::place(Cells& cells, CellKey key, std::siz
   return {cells.insert(all).first, false};
 }
 
-void Window::add(const Settled& settled, std::size_t cells_max) {
+void Window::add(const Settled& settled, const Limits& limits) {
   if (!covers(settled.when_ns)) return;
   const JoinedSample& sample = settled.sample;
   if (filter_.device && *filter_.device != sample.device) return;
@@ -100,23 +103,44 @@ void Window::add(const Settled& settled, std::size_t cells_max) {
   }
   if (settled.stamp_fault != nullptr) ++(counters_.*settled.stamp_fault);
   const std::uint64_t where = sample.attribution == Attribution::context ? settled.context_key : sample.stack;
-  const auto [cell, own] = place(cells_, key_of(sample, where), cells_max);
+  const auto [cell, own] = place(cells_, key_of(sample, where), limits.cells_max);
   if (!own) ++counters_.cells_merged;
   cell->count += sample.count;
   cell->gpu_ns += sample.gpu_ns;
   cell->queue_ns += sample.queue_ns;
   cell->bytes += sample.bytes;
+  cell->launch_calls += sample.launch_calls;
+  cell->launch_ns += sample.launch_ns;
+  if ((settled.queue_known || sample.launch_calls != 0) &&
+      !latencies_.add(sample, settled.queue_known, limits.latency_rows_max)) {
+    ++counters_.latency_rows_merged;
+  }
+}
+
+void Window::add_sync(const SyncInterval& call, const Limits& limits) {
+  const bool open = call.end_ns == 0 || call.end_ns > t1_ns_;
+  const std::uint64_t from = std::max(call.start_ns, t0_ns_);
+  const std::uint64_t until = open ? t1_ns_ : call.end_ns;
+  if (call.start_ns >= t1_ns_ || until < t0_ns_ || until < from) return;
+  if (call.start_ns < t0_ns_ && until == t0_ns_) return;  // it was over when the window began
+  ++counters_.syncs;
+  counters_.syncs_open += open ? 1 : 0;
+  if (!syncs_.add(call, until - from, open, limits.sync_cells_max)) ++counters_.sync_cells_merged;
 }
 
 Window::Cells Window::spread(const ContextStacks& stacks, std::size_t cells_max) {
   Cells out;
-  std::vector<std::uint64_t> count, gpu, queue, bytes;
+  std::vector<std::uint64_t> count, gpu, queue, bytes, calls, call_ns;
   cells_.for_each([&](const CellKey& key, const Cell& cell) {
     CellKey to = key;
     if (key.attribution != code(Attribution::context)) {
       Cell& same = *place(out, to, cells_max * 2).first;
-      same = {same.count + cell.count, same.gpu_ns + cell.gpu_ns, same.queue_ns + cell.queue_ns,
-              same.bytes + cell.bytes};
+      same = {same.count + cell.count,
+              same.gpu_ns + cell.gpu_ns,
+              same.queue_ns + cell.queue_ns,
+              same.bytes + cell.bytes,
+              same.launch_calls + cell.launch_calls,
+              same.launch_ns + cell.launch_ns};
       return;
     }
     static constexpr SeenStack kNobody{0, 1};
@@ -129,13 +153,16 @@ Window::Cells Window::spread(const ContextStacks& stacks, std::size_t cells_max)
     split_by_times(cell.gpu_ns, seen, gpu);
     split_by_times(cell.queue_ns, seen, queue);
     split_by_times(cell.bytes, seen, bytes);
+    split_by_times(cell.launch_calls, seen, calls);
+    split_by_times(cell.launch_ns, seen, call_ns);
     for (std::size_t i = 0; i < seen.size(); ++i) {
-      if (count[i] == 0 && gpu[i] == 0 && queue[i] == 0 && bytes[i] == 0) continue;
+      if (count[i] == 0 && gpu[i] == 0 && queue[i] == 0 && bytes[i] == 0 && calls[i] == 0 && call_ns[i] == 0)
+        continue;
       to.where = seen[i].stack;
       const auto [part, own] = place(out, to, cells_max * 2);
       if (!own) counters_.cells_merged += count[i];
-      *part = {part->count + count[i], part->gpu_ns + gpu[i], part->queue_ns + queue[i],
-               part->bytes + bytes[i]};
+      *part = {part->count + count[i], part->gpu_ns + gpu[i],         part->queue_ns + queue[i],
+               part->bytes + bytes[i], part->launch_calls + calls[i], part->launch_ns + call_ns[i]};
     }
   });
   return out;
@@ -156,6 +183,8 @@ WindowData Window::finish(const ContextStacks& stacks, const JoinCounters& now, 
     };
     return order(a) < order(b);
   });
+  data.latencies = latencies_.finish();
+  data.syncs = syncs_.finish(stacks);
   data.counters = counters_;
   cells_.clear();
   return data;

@@ -9,7 +9,9 @@
 #include "base/window_data.h"
 #include "join/context_stacks.h"
 #include "join/execution.h"
+#include "join/latency_rows.h"
 #include "join/limits.h"
+#include "join/sync_cells.h"
 
 namespace pillion::join {
 
@@ -28,6 +30,7 @@ struct Settled {
   std::uint64_t end_ns = 0;        // 0: stamps invalid
   std::uint64_t launched_ns = 0;   // 0: launch unknown
   std::uint32_t other_device = 0;  // of a copy between devices; else equal to sample.device
+  bool queue_known = false;        // sample.queue_ns is what it says
   std::uint64_t JoinCounters::*stamp_fault = nullptr;
 };
 
@@ -40,13 +43,16 @@ class Window {
 
   [[nodiscard]] WindowId id() const { return id_; }
   [[nodiscard]] bool covers(std::uint64_t time_ns) const { return t0_ns_ <= time_ns && time_ns < t1_ns_; }
+  [[nodiscard]] std::uint64_t t0_ns() const { return t0_ns_; }
   [[nodiscard]] std::uint64_t t1_ns() const { return t1_ns_; }
   void end_at(std::uint64_t t1_ns) {
     if (t1_ns < t1_ns_) t1_ns_ = t1_ns;
   }
 
   // Adds it if it ended here and passes the filter.
-  void add(const Settled& settled, std::size_t cells_max);
+  void add(const Settled& settled, const Limits& limits);
+  // Adds the part of a synchronisation call that lies here; end_ns 0: it has not returned.
+  void add_sync(const SyncInterval& call, const Limits& limits);
 
   JoinCounters& counters() { return counters_; }
 
@@ -71,7 +77,7 @@ class Window {
     std::uint64_t operator()(const CellKey& key) const;
   };
   struct Cell {
-    std::uint64_t count = 0, gpu_ns = 0, queue_ns = 0, bytes = 0;
+    std::uint64_t count = 0, gpu_ns = 0, queue_ns = 0, bytes = 0, launch_calls = 0, launch_ns = 0;
   };
   using Cells = FlatMap<CellKey, Cell, CellHash>;
 
@@ -89,6 +95,8 @@ class Window {
   JoinCounters at_open_;
   JoinCounters counters_;
   Cells cells_;
+  LatencyRows latencies_;
+  SyncCells syncs_;
 };
 
 }  // namespace pillion::join

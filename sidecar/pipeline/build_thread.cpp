@@ -11,6 +11,7 @@
 #include "pipeline/code_names.h"
 #include "profile/builder.h"
 #include "profile/idle_builder.h"
+#include "profile/sync_builder.h"
 
 namespace pillion::pipeline {
 namespace {
@@ -95,8 +96,12 @@ Result<std::string> BuildThread::build(BuildRequest request) {
   CodeNames names(code_, files_, symbolizer_);
   for (const auto& part : request.parts) names.add(part.target, part.codes);
   const auto input = input_of(request, pod_);
-  const auto profile =
-      request.idle ? profile::build_idle(input, *request.idle, names) : profile::build(input, names);
+  const auto build_type = [&] {
+    if (request.idle) return profile::build_idle(input, *request.idle, names);
+    return request.type == http::ProfileType::sync ? profile::build_sync(input, names)
+                                                   : profile::build(input, names);
+  };
+  const auto profile = build_type();
   switch (request.format) {
     case http::ProfileFormat::pprof:
       return exporting::to_pprof(profile);

@@ -26,6 +26,7 @@ struct BuildRequest {
   std::int64_t start_wall_ns = 0;  // CLOCK_REALTIME
   std::uint64_t t0_ns = 0;         // CLOCK_MONOTONIC
   std::uint64_t t1_ns = 0;
+  http::ProfileType type = http::ProfileType::gpu;
   http::ProfileFormat format = http::ProfileFormat::pprof;
   std::vector<WindowPart> parts;
   std::optional<IdleData> idle;           // then an idle profile is to be made

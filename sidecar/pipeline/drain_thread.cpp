@@ -177,6 +177,7 @@ DrainThread::Settled DrainThread::settle(join::WindowId id) {
     const auto one = target->settlement(id);
     sum.executions_without_launch += one.executions_without_launch;
     sum.executions_without_stack += one.executions_without_stack;
+    sum.syncs_without_stack += one.syncs_without_stack;
     if (!target->ended()) sum.launches_pending += one.launches_pending;
   }
   return settled;

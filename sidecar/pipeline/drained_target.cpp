@@ -149,6 +149,7 @@ void DrainedTarget::abandon_window(join::WindowId id) {
 void DrainedTarget::end(std::string why) {
   while (drain(collect::Collector::kNoDeadline)) {
   }
+  joiner_.on_session_end(monotonic_ns());
   // Others may be armed in its place while its windows are still open.
   collector_.release();
   ended_ = true;

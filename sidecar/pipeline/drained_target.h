@@ -122,6 +122,8 @@ class DrainedTarget : private RecordSink, private join::SettledObserver {
 
   void on_launch(const RawLaunch& launch) override { joiner_.on_launch(launch); }
   void on_launch_failed(const RawLaunchFailed& failed) override { joiner_.on_launch_failed(failed); }
+  void on_returned(const RawReturned& returned) override { joiner_.on_returned(returned); }
+  void on_sync(const RawSync& sync) override { joiner_.on_sync(sync); }
   void on_execution(const RawExecution& execution) override;
   void on_overhead(const RawOverhead& overhead) override { joiner_.on_overhead(overhead); }
   void on_name(RawName name) override { joiner_.on_name(std::move(name)); }
@@ -131,6 +133,7 @@ class DrainedTarget : private RecordSink, private join::SettledObserver {
   void on_python_code(RawPythonCode code) override { codes_->add(std::move(code)); }
   void on_snapshot(RawSnapshot snapshot) override;
   void on_settled(const join::Settled& settled) override;
+  void on_host_sync(const HostSync& sync) override { timeline_.on_host_sync(session_, sync); }
   void note_used(std::uint32_t device);
 
   ArmedTarget armed_;  // its rings are the collector's

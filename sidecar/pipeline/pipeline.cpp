@@ -251,15 +251,18 @@ std::string Pipeline::what_was_seen() {
   return text + "\n" + (options_.pid ? why_unseen(*options_.pid) : discovery::survey_processes().text());
 }
 
-std::optional<http::ServiceError> Pipeline::not_gpu(http::ProfileType type) const {
-  if (type == http::ProfileType::gpu || type == http::ProfileType::idle) return std::nullopt;
-  return http::ServiceError{http::ErrorCode::not_available,
-                            std::string("this build takes no ") + http::to_string(type) + " profile",
-                            "type=gpu is the GPU profile, type=idle says why the GPU had nothing to do"};
+std::optional<http::ServiceError> Pipeline::not_taken(http::ProfileType type) const {
+  if (type == http::ProfileType::gpu || type == http::ProfileType::idle || type == http::ProfileType::sync)
+    return std::nullopt;
+  return http::ServiceError{
+      http::ErrorCode::not_available,
+      std::string("this build takes no ") + http::to_string(type) + " profile",
+      "type=gpu is the GPU profile, type=idle says why the GPU had nothing to do, type=sync "
+      "which calls waited for it"};
 }
 
 http::ServiceResult Pipeline::profile(const http::ProfileRequest& request, std::stop_token stop) {
-  if (auto error = not_gpu(request.type)) return tl::make_unexpected(*error);
+  if (auto error = not_taken(request.type)) return tl::make_unexpected(*error);
   http::ServiceError nothing{http::ErrorCode::no_shim, "no shim is attached", ""};
   if (connected() == 0) nothing.hint = what_was_seen();
   ++windows_taken_;

@@ -51,7 +51,7 @@ class Pipeline : public Runtime, private http::ProfileService {
   [[nodiscard]] AttachReport report();
   // The last ones when the drain thread is too busy to answer: a counter must never seem to begin anew.
   [[nodiscard]] DrainTotals totals();
-  [[nodiscard]] std::optional<http::ServiceError> not_gpu(http::ProfileType type) const;
+  [[nodiscard]] std::optional<http::ServiceError> not_taken(http::ProfileType type) const;
 
   // Destruction goes upwards: threads end before what they use. stop() ends them in an order of its own.
   const Options options_;

@@ -276,6 +276,7 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   request.start_wall_ns = wall_t0_ns_;
   request.t0_ns = t0_ns_;
   request.t1_ns = t1_ns_;
+  request.type = request_.type;
   request.format = request_.format;
   request.parts = std::move(*parts);
   request.idle = std::move(closed->idle);

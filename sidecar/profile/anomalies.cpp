@@ -53,6 +53,17 @@ const std::vector<AnomalyKind> kKinds = {
      [](const Counts& c) { return c.join.launches_duplicate; }},
     {"failures_unmatched", "a launch failed whose record is gone",
      [](const Counts& c) { return c.join.failed_unmatched; }},
+    // Times of calls; GPU time is exact.
+    {"syncs_lost",
+     "synchronisation calls found no room on their way, or their return did not come: their time is missing",
+     [](const Counts& c) { return c.shim.syncs_dropped + c.join.syncs_evicted; }},
+    {"call_durations_missing", "how long some launch calls took is not known",
+     [](const Counts& c) { return c.join.returns_missing; }},
+    {"latencies_merged",
+     "more kernels and streams than a window keeps latencies of: the others' stand under [other]",
+     [](const Counts& c) { return c.join.latency_rows_merged; }},
+    {"sync_cells_merged", "more distinct synchronisation samples than a window holds: merged into [other]",
+     [](const Counts& c) { return c.join.sync_cells_merged; }},
     // Stacks and names that are missing; GPU time is exact.
     {"snapshots_dropped",
      "stack snapshots found no room on their way: launches are shown under other stacks of their kind",

@@ -14,6 +14,7 @@ struct Api {
 
 // Numbers: enum CUpti_driver_api_trace_cbid of CUPTI 13.0 (they are appended to, never changed). Ascending.
 constexpr Api kApis[] = {
+    {17, "cuCtxSynchronize"},
     {43, "cuMemcpyHtoD"},
     {45, "cuMemcpyDtoH"},
     {47, "cuMemcpyDtoD"},
@@ -41,6 +42,8 @@ constexpr Api kApis[] = {
     {115, "cuLaunch"},
     {116, "cuLaunchGrid"},
     {117, "cuLaunchGridAsync"},
+    {121, "cuEventSynchronize"},
+    {126, "cuStreamSynchronize"},
     {216, "cuMemsetD8Async"},
     {218, "cuMemsetD16Async"},
     {220, "cuMemsetD32Async"},
@@ -115,6 +118,7 @@ constexpr Api kApis[] = {
     {431, "cuMemsetD2D8Async"},
     {432, "cuMemsetD2D16Async"},
     {433, "cuMemsetD2D32Async"},
+    {440, "cuStreamSynchronize"},
     {442, "cuLaunchKernel"},
     {467, "cuMemPrefetchAsync"},
     {468, "cuMemPrefetchAsync"},
@@ -143,6 +147,7 @@ constexpr Api kApis[] = {
     {797, "cuMemcpyBatchAsync"},
     {798, "cuMemcpy3DBatchAsync"},
     {799, "cuMemcpy3DBatchAsync"},
+    {800, "cuCtxSynchronize"},
 };
 static_assert(std::is_sorted(std::begin(kApis), std::end(kApis),
                              [](const Api& a, const Api& b) { return a.cbid < b.cbid; }));

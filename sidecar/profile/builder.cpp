@@ -22,7 +22,7 @@ std::int64_t clamp(std::uint64_t value) {
 }
 
 std::array<std::int64_t, kValues> values_of(const JoinedSample& s) {
-  return {clamp(s.gpu_ns), clamp(s.count), clamp(s.queue_ns), clamp(s.bytes)};
+  return {clamp(s.gpu_ns), clamp(s.count), clamp(s.queue_ns), clamp(s.bytes), clamp(s.launch_ns)};
 }
 
 void add(std::array<std::int64_t, kValues>& to, const std::array<std::int64_t, kValues>& more) {
@@ -60,6 +60,7 @@ class Builder {
   void emit(const Row& row);
   void emit_merged();
   void rank_kernels();
+  void add_latencies(const TargetInput& target);
 
   const BuildInput& input_;
   Profile profile_;
@@ -169,6 +170,20 @@ void Builder::rank_kernels() {
   });
 }
 
+void Builder::add_latencies(const TargetInput& target) {
+  for (const LatencyRow& row : target.data->latencies) {
+    JoinedSample what;
+    what.kind = row.kind;
+    what.name = row.name;
+    what.copy_kind = row.copy_kind;
+    if (row.merged) what.attribution = Attribution::other;
+    const Location& location = profile_.locations[leaf(target, what) - 1];
+    const Function& function = profile_.functions[location.lines.front().function - 1];
+    profile_.latencies.push_back({target.pid, row.device, row.context, row.stream, function.name,
+                                  function.system_name, row.merged, row.queue, row.call});
+  }
+}
+
 Profile Builder::run() {
   describe_window(input_, profile_);
   for (const TargetInput& target : input_.targets) {
@@ -181,6 +196,11 @@ Profile Builder::run() {
     return a.values[kGpuTimeNs] > b.values[kGpuTimeNs];
   });
   rank_kernels();
+  for (const TargetInput& target : input_.targets) {
+    if (target.data != nullptr) add_latencies(target);
+  }
+  std::stable_sort(profile_.latencies.begin(), profile_.latencies.end(),
+                   [](const Latency& a, const Latency& b) { return b.queue.sum_ns() < a.queue.sum_ns(); });
   describe_quality(input_, {groups_.size(), merged, stacks_.python_unnamed()}, profile_);
   return std::move(profile_);
 }

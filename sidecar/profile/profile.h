@@ -13,6 +13,7 @@
 
 #include "base/capture_settings.h"
 #include "base/idle_data.h"
+#include "base/latency_histogram.h"
 
 // The one model of a profile. build() makes it, exporters read it and nothing else. Plain values, one owner.
 // Text is interned: a TextId indexes Profile::texts, 0 is "". Every text is valid UTF-8, without NUL,
@@ -27,8 +28,12 @@ enum ValueIndex : std::size_t {
   kLaunches = 1,
   kQueueTimeNs = 2,
   kCopiedBytes = 3,
-  kValues = 4
+  kLaunchTimeNs = 4,
+  kValues = 5
 };
+
+// The same in a profile of synchronisation calls.
+enum SyncValueIndex : std::size_t { kSyncTimeNs = 0, kSyncCalls = 1, kSyncValues = 2 };
 
 // What one of a sample's values is: in pprof a type and its unit, in JSON a key.
 struct ValueType {
@@ -40,7 +45,10 @@ inline constexpr std::array<ValueType, kValues> kGpuValueTypes{
     {{"gpu_time", "nanoseconds", "gpu_time_ns"},
      {"launches", "count", "launches"},
      {"queue_time", "nanoseconds", "queue_time_ns"},
-     {"copied", "bytes", "copied_bytes"}}};
+     {"copied", "bytes", "copied_bytes"},
+     {"launch_time", "nanoseconds", "launch_time_ns"}}};
+inline constexpr std::array<ValueType, kSyncValues> kSyncValueTypes{
+    {{"sync_time", "nanoseconds", "sync_time_ns"}, {"sync_calls", "count", "sync_calls"}}};
 
 struct Mapping {
   std::uint64_t start = 0;
@@ -126,6 +134,19 @@ struct Kernel {
   std::array<std::int64_t, kValues> values{};
 };
 
+// How long a kernel's (copy's, set's) executions on one stream queued, and how long their launch calls took.
+struct Latency {
+  std::uint32_t pid = 0;
+  std::uint32_t device = 0;
+  std::uint32_t context = 0;
+  std::uint32_t stream = 0;
+  TextId name = 0;
+  TextId system_name = 0;
+  bool merged = false;  // all that had no row of their own: device, context and stream mean nothing
+  LatencyHistogram queue;
+  LatencyHistogram call;
+};
+
 // With what one session's shim was armed.
 struct Settings {
   std::uint32_t pid = 0;
@@ -162,6 +183,7 @@ struct Profile {
   std::vector<Location> locations;
   std::vector<Sample> samples;
   std::vector<Kernel> kernels;
+  std::vector<Latency> latencies;  // most queue time first
   std::vector<Settings> settings;
   std::vector<QualityEntry> quality;
   std::vector<Anomaly> anomalies;

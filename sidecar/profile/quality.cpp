@@ -96,6 +96,13 @@ void join_counters(Writer& out) {
   out.count("threads_refused", &C::threads_refused);
   out.count("cupti_overhead_records", &C::overhead_records);
   out.count("cupti_overhead_ns", &C::overhead_ns);
+  out.count("call_durations_missing", &C::returns_missing);
+  out.count("returns_unmatched", &C::returns_unmatched);
+  out.count("latency_rows_merged", &C::latency_rows_merged);
+  out.count("syncs", &C::syncs);
+  out.count("syncs_open", &C::syncs_open);
+  out.count("syncs_lost", &C::syncs_evicted);
+  out.count("sync_cells_merged", &C::sync_cells_merged);
 }
 
 void shim_counters(Writer& out) {
@@ -117,6 +124,8 @@ void shim_counters(Writer& out) {
   out.count("dropped_snapshots_full", &C::snapshots_dropped_full);
   out.count("dropped_snapshots_sidecar", &TargetQuality::snapshots_dropped_sidecar);
   out.count("dropped_other", &C::other_dropped);
+  out.count("dropped_syncs", &C::syncs_dropped);
+  out.count("dropped_returns", &C::returns_dropped);
   out.count("records_unknown_to_shim", &C::records_unknown);
   out.count("records_skipped", &TargetQuality::records_skipped);
   out.count("records_bad", &TargetQuality::records_bad);

@@ -63,12 +63,19 @@ void SampleLabels::device(Sample& out, const TargetInput& target, std::uint32_t 
 void SampleLabels::launch(Sample& out, const TargetInput& target, const JoinedSample& sample) {
   number(out, "context", sample.context);
   number(out, "stream", sample.stream);
-  if (sample.tid != 0) {
-    number(out, "thread", sample.tid);
-    const auto comm = target.data->threads.find(sample.tid);
-    if (comm != target.data->threads.end()) text(out, "thread_name", comm->second);
-  }
+  thread(out, target, sample.tid);
   if (sample.graph) text(out, "graph", "yes");
+  found(out, target, sample);
+}
+
+void SampleLabels::thread(Sample& out, const TargetInput& target, std::uint32_t tid) {
+  if (tid == 0) return;
+  number(out, "thread", tid);
+  const auto comm = target.data->threads.find(tid);
+  if (comm != target.data->threads.end()) text(out, "thread_name", comm->second);
+}
+
+void SampleLabels::found(Sample& out, const TargetInput& target, const JoinedSample& sample) {
   text(out, "attribution", attribution_name(sample.attribution));
   const bool has_stack =
       sample.attribution == Attribution::exact || sample.attribution == Attribution::context;

@@ -25,6 +25,10 @@ class SampleLabels {
   void device(Sample& out, const TargetInput& target, std::uint32_t device);
   // Context, stream, thread and how the stack was found.
   void launch(Sample& out, const TargetInput& target, const JoinedSample& sample);
+  // Nothing when `tid` is 0.
+  void thread(Sample& out, const TargetInput& target, std::uint32_t tid);
+  // How the stack was found, and where it ended if not at the root.
+  void found(Sample& out, const TargetInput& target, const JoinedSample& sample);
 
  private:
   TextTable& texts_;

@@ -202,6 +202,14 @@ int main(int argc, char** argv) {
   observe("cuMemcpyDtoDAsync", [&] { cuMemcpyDtoDAsync(reinterpret_cast<CUdeviceptr>(b), reinterpret_cast<CUdeviceptr>(a), n * 4, stream); });
   observe("cuMemsetD32Async", [&] { cuMemsetD32Async(reinterpret_cast<CUdeviceptr>(a), 1, n, stream); });
   observe("cuMemsetD8", [&] { cuMemsetD8(reinterpret_cast<CUdeviceptr>(a), 1, n); });
+  observe("cudaStreamSynchronize", [&] { cudaStreamSynchronize(stream); });
+  observe("cudaEventSynchronize", [&] {
+    cudaEvent_t event;
+    cudaEventCreate(&event);
+    cudaEventRecord(event, stream);
+    cudaEventSynchronize(event);
+    cudaEventDestroy(event);
+  });
   observe("cudaLaunchHostFunc", [&] { cudaLaunchHostFunc(stream, [](void*) {}, nullptr); });
 
   g_resources.clear();

@@ -19,7 +19,7 @@ COST_MODES = ("launches", "training")
 COST_ROUNDS = 2 if DOUBLE else 10
 COST_STEPS = 50
 COST_WINDOW_S = 2 if DOUBLE else 3
-ALL_BUT_PYTHON = "kernel,memcpy,memset,overhead,stacks,modules"
+ALL_BUT_PYTHON = "kernel,memcpy,memset,overhead,stacks,modules,sync,calls"
 
 
 def python_frames(profile, stack):

@@ -91,7 +91,7 @@ class TwoRequestsTest(ProfileTest):
             # Nobody's window is open: the next one gets what it wants, although the shim is still armed.
             self.assertEqual(sidecar.process_state(stepped.pid), "armed")
             plain = sidecar.profile(1)
-            self.assertEqual(plain["settings"][0]["kinds"], "kernel,memcpy,memset,overhead,stacks,modules")
+            self.assertEqual(plain["settings"][0]["kinds"], "kernel,memcpy,memset,overhead,stacks,modules,sync,calls")
             self.assertEqual(sidecar.profile(1, **{"sample-budget": "0.5"})["settings"][0]["sample_budget_percent"], 0.5)
             stepped.truth()
 

@@ -154,6 +154,21 @@ FINALIZE = [
              capture("a thread that looked at one detach does not carry out the next")),
 ]
 
+CALLS = [
+    Mutation("return-of-another-session", "a return is told in the session that has the call's record",
+             "shim/sync_recorder.cpp",
+             "  if (!ReturnMark(number, data.correlation_id).is_in(kept)) return;\n", "",
+             capture("a return is told only in the session that has the call's record")),
+    Mutation("clock-not-compared", "the processor's counter is used only while it agrees with the kernel's clock",
+             "shim/stamp_clock.h", "kErrorMaxNs = 5'000;", "kErrorMaxNs = 5'000'000;",
+             capture("where it does not agree with the kernel's clock it is not used until it does")),
+    Mutation("call-of-many-nodes", "a graph's launch call counts once", "sidecar/join/joiner_calls.cpp",
+             "  launch.call_told = true;\n", "", join("a graph's call counts once, however many nodes ran")),
+    Mutation("sync-not-cut", "a synchronisation call counts with what of it lies in the window", "sidecar/join/window.cpp",
+             "std::max(call.start_ns, t0_ns_);", "call.start_ns;",
+             join("a call counts with what of it lies in the window")),
+]
+
 JOIN = [
     Mutation("eviction-swapped", "joined launches leave silently, unjoined ones are counted",
              "sidecar/join/joiner.cpp", "    if (launch->executions > 0) {\n      give_up_stack(oldest);",
@@ -265,4 +280,4 @@ OFFSETS = [
     offset("text-data", "a str's characters", 18, 8),
 ]
 
-MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + JOIN + ORDERS + RECORD + PYTHON + OFFSETS
+MUTATIONS = HANDSHAKE + DISARM + RACES + FINALIZE + CALLS + JOIN + ORDERS + RECORD + PYTHON + OFFSETS

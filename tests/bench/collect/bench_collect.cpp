@@ -48,6 +48,8 @@ void drain_snapshots(benchmark::State& state) {
   struct Discard final : RecordSink {
     void on_launch(const RawLaunch&) override {}
     void on_launch_failed(const RawLaunchFailed&) override {}
+    void on_returned(const RawReturned&) override {}
+    void on_sync(const RawSync&) override {}
     void on_execution(const RawExecution&) override {}
     void on_overhead(const RawOverhead&) override {}
     void on_name(RawName) override {}

@@ -34,6 +34,14 @@ def context(number, device):
     return struct.pack("<HHIII", 36, 0, 16, number, device)
 
 
+def returned(correlation, flags):
+    return struct.pack("<HHIIIQ", 3, 0, 24, correlation, flags, 90)
+
+
+def sync(correlation):
+    return struct.pack("<HHIIIQQIIII", 4, 0, 48, correlation, 7, 50, 5, 126, 1, 3, 0)
+
+
 def name(text):
     size = (16 + len(text) + 7) // 8 * 8
     return (struct.pack("<HHIII", 32, 0, size, 1, len(text)) + text).ljust(size, b"\0")
@@ -87,6 +95,7 @@ write("rings", {
     "mixed": ring_round(name(b"_Z6kernelv") + launch(1) + kernel(1), snapshot(b"stack" * 10)),
     "python": ring_round(python_code(1, b"Model.forward", b"model.py", b"\x80\0\xd8\x04\x08") + launch(1),
                          python_snapshot(b"stack" * 5, [(1, 4, 0), (1, 8, 0x7FFC0008)])),
+    "calls": ring_round(launch(1) + returned(1, 0) + kernel(1) + sync(2) + returned(2, 1), snapshot(b"stack" * 4)),
     "two_rounds": ring_round(launch(1), snapshot(b"x" * 64)) + ring_round(launch(2), b""),
     "module": ring_round(launch(1), b"", struct.pack("<IIIIQQQQ", 1, 2, 5, 1, 0, 4096, 0, 9)),
     "contexts": ring_round(context(1, 0) + context(2, 1) + launch(1) + kernel(1), b""),

@@ -31,6 +31,23 @@ CUresult create(const char* name, CUcontext* context, unsigned int flags, CUdevi
   });
 }
 
+template <std::uint32_t Cbid, class Parameters>
+CUresult synchronize(const char* name, const Parameters& parameters, CUcontext wanted) {
+  return traced({Cbid, name}, parameters, [&](simgpu_call& call) -> CUresult {
+    CUcontext context = wanted != nullptr ? wanted : call.context;
+    simgpu_op op{};
+    op.kind = SIMGPU_SYNC;
+    op.sync_type = 4;  // CONTEXT_SYNCHRONIZE
+    op.context = context->id;
+    op.queued_ns = op.start_ns = simgpu::now_ns();
+    for (CUstream stream : simgpu::streams_of(context)) simgpu::wait_stream(stream);
+    op.end_ns = simgpu::now_ns();
+    simgpu::note_wait(name, op.start_ns, op.end_ns);
+    simgpu::tell_op(call, op);
+    return CUDA_SUCCESS;
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -138,16 +155,11 @@ CUresult cuCtxGetApiVersion(CUcontext context, unsigned int* version) {
 
 CUresult cuCtxSynchronize(void) {
   const int parameters = 0;
-  return traced({17, "cuCtxSynchronize"}, parameters, [&](simgpu_call& call) -> CUresult {
-    simgpu_op op{};
-    op.kind = SIMGPU_SYNC;
-    op.sync_type = 4;  // CONTEXT_SYNCHRONIZE
-    op.context = call.context_id;
-    op.queued_ns = op.start_ns = simgpu::now_ns();
-    for (CUstream stream : simgpu::streams_of(call.context)) simgpu::wait_stream(stream);
-    op.end_ns = simgpu::now_ns();
-    simgpu::tell_op(call, op);
-    return CUDA_SUCCESS;
-  });
+  return synchronize<17>("cuCtxSynchronize", parameters, nullptr);
+}
+
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+  const struct { CUcontext context; } parameters{context};
+  return synchronize<800>("cuCtxSynchronize_v2", parameters, context);
 }
 }

@@ -53,7 +53,11 @@ CUresult copy(const char* name, std::uint32_t kind, void* to, const void* from, 
     CUstream resolved = simgpu::resolve(stream);
     if (!simgpu::capturing(resolved)) std::memmove(to, from, bytes);
     const std::uint64_t end = simgpu::put(resolved, call, copy_work(kind, bytes));
-    if (wait) simgpu::sleep_until(end);
+    if (wait) {
+      const std::uint64_t begin = simgpu::now_ns();
+      simgpu::sleep_until(end);
+      simgpu::note_wait(name, begin, simgpu::now_ns());
+    }
     return CUDA_SUCCESS;
   });
 }

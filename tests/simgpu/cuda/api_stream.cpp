@@ -26,7 +26,18 @@ void timed_wait(const simgpu_call& call, std::uint32_t type, std::uint32_t strea
   op.queued_ns = op.start_ns = simgpu::now_ns();
   wait();
   op.end_ns = simgpu::now_ns();
+  simgpu::note_wait(call.name, op.start_ns, op.end_ns);
   simgpu::tell_op(call, op);
+}
+
+template <std::uint32_t Cbid>
+CUresult synchronize_stream(const char* name, CUstream stream) {
+  const struct { CUstream stream; } parameters{stream};
+  return traced({Cbid, name}, parameters, [&](simgpu_call& call) -> CUresult {
+    CUstream resolved = simgpu::resolve(stream);
+    timed_wait(call, 3, resolved->id, [&] { simgpu::wait_stream(resolved); });  // STREAM_SYNCHRONIZE
+    return CUDA_SUCCESS;
+  });
 }
 
 template <std::uint32_t Cbid, class Parameters>
@@ -76,11 +87,11 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
-  return traced({126, "cuStreamSynchronize"}, StreamParameters{stream}, [&](simgpu_call& call) -> CUresult {
-    CUstream resolved = simgpu::resolve(stream);
-    timed_wait(call, 3, resolved->id, [&] { simgpu::wait_stream(resolved); });  // STREAM_SYNCHRONIZE
-    return CUDA_SUCCESS;
-  });
+  return synchronize_stream<126>("cuStreamSynchronize", stream);
+}
+
+CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+  return synchronize_stream<440>("cuStreamSynchronize_ptsz", stream);
 }
 
 CUresult cuStreamQuery(CUstream stream) {

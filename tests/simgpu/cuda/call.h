@@ -41,6 +41,9 @@ inline void tell_resource(std::uint32_t cbid, CUcontext context, CUstream stream
   }
 }
 
+// A call has waited for the GPU: counted in the truth, by its name.
+void note_wait(const char* name, std::uint64_t start_ns, std::uint64_t end_ns);
+
 // What distinguishes one traced call from another.
 struct CallSite {
   std::uint32_t cbid;

@@ -3,6 +3,8 @@
 
 #include <cstdio>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "common/knobs.h"
@@ -17,6 +19,10 @@ namespace {
 
 constexpr const char* kCopyNames[16] = {"unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA",
                                         "DtoD",    "HtoH", "PtoP", "11",   "12",   "13",   "14",   "15"};
+
+std::mutex g_waits_mutex;
+std::map<std::string, Tally>& g_waits =
+    *new std::map<std::string, Tally>;  // leaked: threads wait until the end
 
 void add(Tally& to, const Tally& from) {
   to.count += from.count;
@@ -77,6 +83,14 @@ std::string modules_json() {
   return text;
 }
 
+std::string waits_json() {
+  const std::lock_guard lock(g_waits_mutex);
+  std::string text;
+  for (const auto& [name, tally] : g_waits)
+    text += (text.empty() ? "\"" : ",\"") + name + "\":" + tally_json(tally);
+  return text;
+}
+
 std::string truth_json() {
   StreamTruth total;
   std::string streams;
@@ -99,7 +113,8 @@ std::string truth_json() {
   return "{\"simulated\":true,\"pid\":" + number(static_cast<std::uint64_t>(getpid())) +
          ",\"now_ns\":" + number(now_ns()) + ",\"last_end_ns\":" + number(last_end) +
          ",\"failed_launches\":" + number(g_failed_launches.load()) + "," + body_json(total, names) +
-         ",\"modules\":[" + modules_json() + "],\"streams\":[" + streams + "]}";
+         ",\"waits\":{" + waits_json() + "},\"modules\":[" + modules_json() + "],\"streams\":[" + streams +
+         "]}";
 }
 
 // %p in SIMGPU_TRUTH stands for the pid: several processes, several files.
@@ -118,6 +133,14 @@ struct WriteAtExit {
 } g_write_at_exit;
 
 }  // namespace
+
+void note_wait(const char* name, std::uint64_t start_ns, std::uint64_t end_ns) {
+  const std::lock_guard lock(g_waits_mutex);
+  Tally& tally = g_waits[name];
+  tally.count += 1;
+  tally.ns += end_ns - start_ns;
+}
+
 }  // namespace simgpu
 
 extern "C" {

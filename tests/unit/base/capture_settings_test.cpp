@@ -23,10 +23,10 @@ TEST_CASE("kinds in words are read back the same") {
     const auto again = parse_kinds(kinds_text(kinds));
     if (again) CHECK(*again == kinds);
   }
-  CHECK(kinds_text(PILLION_KIND_ALL) == "kernel,memcpy,memset,overhead,stacks,modules,python");
+  CHECK(kinds_text(PILLION_KIND_ALL) == "kernel,memcpy,memset,overhead,stacks,modules,python,sync,calls");
   CHECK(kinds_text(0) == "none");
   CHECK(kinds_text(PILLION_KIND_MEMCPY) == "memcpy-on-one-device");
-  CHECK(kinds_text(PILLION_KIND_KERNEL | 1u << 9) == "kernel,number 512");
+  CHECK(kinds_text(PILLION_KIND_KERNEL | 1u << 19) == "kernel,number 524288");
 }
 
 TEST_CASE("percentages have two decimals") {

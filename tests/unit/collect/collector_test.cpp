@@ -83,6 +83,8 @@ TEST_CASE("a launch comes after its snapshot") {
     }
     void on_snapshot(RawSnapshot snapshot) override { newest_snapshot = snapshot.correlation; }
     void on_launch_failed(const RawLaunchFailed&) override {}
+    void on_returned(const RawReturned&) override {}
+    void on_sync(const RawSync&) override {}
     void on_execution(const RawExecution&) override {}
     void on_overhead(const RawOverhead&) override {}
     void on_name(RawName) override {}

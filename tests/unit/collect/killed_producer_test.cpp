@@ -47,6 +47,8 @@ struct CheckingSink final : RecordSink {
     ++snapshots;
   }
   void on_launch_failed(const RawLaunchFailed&) override { ++wrong; }
+  void on_returned(const RawReturned&) override { ++wrong; }
+  void on_sync(const RawSync&) override { ++wrong; }
   void on_execution(const RawExecution&) override { ++wrong; }
   void on_overhead(const RawOverhead&) override { ++wrong; }
   void on_name(RawName) override { ++wrong; }

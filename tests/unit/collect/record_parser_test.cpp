@@ -42,6 +42,20 @@ TEST_CASE("every record type arrives field by field") {
   failed.correlation = 21;
   failed.result = 700;
   append(batch, failed);
+  auto sync = make_record<pillion_sync>(PILLION_RECORD_SYNC);
+  sync.correlation = 22;
+  sync.tid = 23;
+  sync.time_ns = 24;
+  sync.context_key = 25;
+  sync.cbid = 126;
+  sync.context = 26;
+  sync.flags = PILLION_LAUNCH_SNAPSHOT;
+  append(batch, sync);
+  auto back = make_record<pillion_returned>(PILLION_RECORD_RETURNED);
+  back.correlation = 27;
+  back.flags = PILLION_RETURNED_SYNC;
+  back.time_ns = 28;
+  append(batch, back);
   auto kernel = make_record<pillion_kernel>(PILLION_RECORD_KERNEL);
   kernel.correlation = 31;
   kernel.device = 1;
@@ -102,7 +116,7 @@ TEST_CASE("every record type arrives field by field") {
   ParseCounts counts;
   SequenceCheck sequence;
   parse_records(batch, sink, counts, sequence);
-  CHECK(counts.records == 11);
+  CHECK(counts.records == 13);
   CHECK(counts.unknown_records == 0);
   CHECK(counts.malformed == 0);
 
@@ -115,6 +129,18 @@ TEST_CASE("every record type arrives field by field") {
   CHECK(sink.launches[0].kind == LaunchKind::graph);
   CHECK(sink.launches[0].has_snapshot);
   CHECK(sink.failed.at(0).result == 700);
+  REQUIRE(sink.syncs.size() == 1);
+  CHECK(sink.syncs[0].correlation == 22);
+  CHECK(sink.syncs[0].tid == 23);
+  CHECK(sink.syncs[0].time_ns == 24);
+  CHECK(sink.syncs[0].context_key == 25);
+  CHECK(sink.syncs[0].cbid == 126);
+  CHECK(sink.syncs[0].context == 26);
+  CHECK(sink.syncs[0].has_snapshot);
+  REQUIRE(sink.returns.size() == 1);
+  CHECK(sink.returns[0].correlation == 27);
+  CHECK(sink.returns[0].sync);
+  CHECK(sink.returns[0].time_ns == 28);
   REQUIRE(sink.executions.size() == 3);
   CHECK(sink.executions[0].kind == ExecutionKind::kernel);
   CHECK(sink.executions[0].end_ns == 900);

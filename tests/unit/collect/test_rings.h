@@ -145,6 +145,8 @@ inline std::vector<std::byte> snapshot_record(std::uint32_t correlation, std::sp
 struct KeepingSink final : RecordSink {
   void on_launch(const RawLaunch& launch) override { launches.push_back(launch); }
   void on_launch_failed(const RawLaunchFailed& value) override { failed.push_back(value); }
+  void on_returned(const RawReturned& value) override { returns.push_back(value); }
+  void on_sync(const RawSync& value) override { syncs.push_back(value); }
   void on_execution(const RawExecution& value) override { executions.push_back(value); }
   void on_overhead(const RawOverhead& value) override { overheads.push_back(value); }
   void on_name(RawName value) override { names.push_back(std::move(value)); }
@@ -156,6 +158,8 @@ struct KeepingSink final : RecordSink {
 
   std::vector<RawLaunch> launches;
   std::vector<RawLaunchFailed> failed;
+  std::vector<RawReturned> returns;
+  std::vector<RawSync> syncs;
   std::vector<RawExecution> executions;
   std::vector<RawOverhead> overheads;
   std::vector<RawName> names;
@@ -173,6 +177,8 @@ struct SummingSink final : RecordSink {
     ++records;
   }
   void on_launch_failed(const RawLaunchFailed& value) override { add(value.correlation); }
+  void on_returned(const RawReturned& value) override { add(value.correlation + value.time_ns); }
+  void on_sync(const RawSync& value) override { add(value.correlation + value.time_ns); }
   void on_execution(const RawExecution& value) override { add(value.correlation + value.end_ns); }
   void on_overhead(const RawOverhead& value) override { add(value.start_ns); }
   void on_name(RawName value) override {

@@ -65,7 +65,7 @@ std::map<std::string, std::int64_t> top(const Profile& p, const std::string& typ
 TEST_CASE("go tool pprof -top gives the model's figure for every kernel and every sample type") {
   Example e;
   const Profile p = e.make();
-  static constexpr const char* kUnits[] = {"ns", "count", "ns", "B"};
+  static constexpr const char* kUnits[] = {"ns", "count", "ns", "B", "ns"};
   for (std::size_t value = 0; value < profile::kValues; ++value) {
     CAPTURE(value);
     const auto flat = top(p, p.value_types[value].type, kUnits[value]);

@@ -77,6 +77,7 @@ SAME_CALL(cuCtxPopCurrent_v2);
 SAME_CALL(cuCtxGetDevice);
 SAME_CALL(cuCtxGetApiVersion);
 SAME_CALL(cuCtxSynchronize);
+SAME_CALL(cuCtxSynchronize_v2);
 SAME_CALL(cuModuleLoadData);
 SAME_CALL(cuModuleLoadDataEx);
 SAME_CALL(cuModuleUnload);

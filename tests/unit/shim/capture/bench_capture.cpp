@@ -12,6 +12,7 @@
 #include "capture_session.h"
 #include "launch_recorder.h"
 #include "stack_snapshot.h"
+#include "stamp_clock.h"
 #include "system_calls.h"
 
 using namespace pillion;
@@ -43,9 +44,14 @@ struct Rings {
     session.tick = 1;
     session.number = 1;
     g_session = &session;
+    g_stamp_clock.begin(processor_clock_is_steady());
+    g_stamp_clock.tick();
+    sleep_ns(60'000'000);
+    g_stamp_clock.tick();
     // Gives the room back without looking: the writer's cost is what is measured.
     reader = std::thread([this] {
-      while (!stop) {
+      for (int round = 0; !stop; ++round) {
+        if (round % 400 == 399) g_stamp_clock.tick();
         for (SharedRegion* region : {&events, &stacks}) {
           for (std::uint32_t i = 0; i < region->header().ring_count; ++i) {
             pillion_ring& ring = region->ring(i);
@@ -73,11 +79,17 @@ std::unique_ptr<Rings> g_rings;
   subscriber_callback(nullptr, cupti::kDomainDriverApi, 307, &data);
 }
 
-void launch_records(benchmark::State& state) {
-  if (state.thread_index() == 0) g_rings = std::make_unique<Rings>();
+// With `calls` the call's return is told, too.
+void launch(benchmark::State& state, bool calls) {
+  if (state.thread_index() == 0) {
+    g_rings = std::make_unique<Rings>();
+    g_rings->session.calls_wanted = calls;
+  }
   std::uint64_t parameters[2] = {0x1234, 0};
   std::uint32_t result = 0;
+  std::uint64_t kept = 0;
   cupti::CallbackData data{};
+  data.correlation_data = &kept;
   data.function_params = parameters;
   data.function_return_value = &result;
   for (auto _ : state) {
@@ -87,13 +99,36 @@ void launch_records(benchmark::State& state) {
   if (state.thread_index() == 0) {
     std::uint64_t dropped = 0;
     for (const auto& shard : g_rings->counters)
-      dropped += shard.launches_dropped_full + shard.launches_dropped_busy;
+      dropped += shard.launches_dropped_full + shard.launches_dropped_busy + shard.returns_dropped;
     state.counters["dropped"] = static_cast<double>(dropped);
     g_rings.reset();
   }
 }
+void launch_records(benchmark::State& state) { launch(state, true); }
 BENCHMARK(launch_records);
 BENCHMARK(launch_records)->Threads(2)->UseRealTime();
+
+void launch_records_without_returns(benchmark::State& state) { launch(state, false); }
+BENCHMARK(launch_records_without_returns);
+
+void sync_records(benchmark::State& state) {
+  g_rings = std::make_unique<Rings>();
+  g_rings->session.syncs_wanted = true;
+  std::uint32_t result = 0;
+  std::uint64_t kept = 0;
+  cupti::CallbackData data{};
+  data.correlation_data = &kept;
+  data.function_return_value = &result;
+  for (auto _ : state) {
+    ++data.correlation_id;
+    data.callback_site = cupti::kApiEnter;
+    subscriber_callback(nullptr, cupti::kDomainDriverApi, 126, &data);
+    data.callback_site = cupti::kApiExit;
+    subscriber_callback(nullptr, cupti::kDomainDriverApi, 126, &data);
+  }
+  g_rings.reset();
+}
+BENCHMARK(sync_records);
 
 void launch_records_sampled(benchmark::State& state) {
   g_rings = std::make_unique<Rings>();
@@ -118,6 +153,14 @@ void clock_alone(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(monotonic_ns());
 }
 BENCHMARK(clock_alone);
+
+void stamp_alone(benchmark::State& state) {
+  g_rings = std::make_unique<Rings>();
+  for (auto _ : state) benchmark::DoNotOptimize(stamp_ns());
+  state.SetLabel(g_stamp_clock.counts() ? "processor's counter" : "clock_gettime");
+  g_rings.reset();
+}
+BENCHMARK(stamp_alone);
 
 void snapshot(benchmark::State& state) {
   g_rings = std::make_unique<Rings>();

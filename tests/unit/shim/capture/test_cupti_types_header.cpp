@@ -190,6 +190,16 @@ TEST_CASE("the table of driver callbacks holds exactly the header's launches, co
   for (const auto& [name, id] : theirs) CHECK(id < pillion::shim::kDriverCbidLimit);
 }
 
+TEST_CASE("the calls that wait are the header's") {
+  std::map<std::string, std::uint32_t> ours;
+  for (const auto& entry : pillion::shim::kSyncCbids) ours[entry.name] = entry.cbid;
+  std::map<std::string, std::uint32_t> theirs;
+  for (const auto& [name, id] : header_cbids()) {
+    if (name.find("Synchronize") != std::string::npos) theirs[name] = id;
+  }
+  CHECK(ours == theirs);
+}
+
 TEST_CASE("the calls that end a context are the header's") {
   std::set<std::uint32_t> theirs;
   for (const auto& [name, id] : header_cbids()) {

@@ -310,8 +310,11 @@ TEST_CASE("arming sets the clock before any kind and enables kinds before callba
   CHECK(fake.count("callback 1/514") == 1);
   CHECK(fake.count("callback 3/8") == 1);
   CHECK(fake.count("callback 6/1") == 1);
-  CHECK(subscription.in_force == (PILLION_KIND_KERNEL | PILLION_KIND_MEMCPY | PILLION_KIND_MEMSET |
-                                  PILLION_KIND_PEER_COPY | PILLION_KIND_OVERHEAD | PILLION_KIND_MODULES));
+  CHECK(subscription.in_force ==
+        (PILLION_KIND_KERNEL | PILLION_KIND_MEMCPY | PILLION_KIND_MEMSET | PILLION_KIND_PEER_COPY |
+         PILLION_KIND_OVERHEAD | PILLION_KIND_MODULES | PILLION_KIND_SYNC | PILLION_KIND_CALLS));
+  CHECK(fake.count("callback 1/126") == 1);
+  CHECK(fake.count("callback 1/125") == 0);  // a query does not wait
 }
 
 TEST_CASE("a held subscriber is named and CUPTI is not touched again") {

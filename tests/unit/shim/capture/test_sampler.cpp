@@ -31,7 +31,7 @@ struct Simulation {
 
   // True when this launch took a snapshot.
   bool launch(std::uint64_t key) {
-    const SampleDecision decision = sampler->decide(thread, key);
+    const SampleDecision decision = sampler->decide(thread, thread.until_sample, key);
     if (decision.reason == SampleReason::refused_first) ++refused;
     if (decision.reason != SampleReason::first && decision.reason != SampleReason::random) return false;
     sampler->sampled(decision, cost_ns, bytes);
@@ -149,7 +149,7 @@ TEST_CASE("a full key table refuses and counts, and still samples") {
   std::uint64_t refused = 0;
   std::uint64_t random = 0;
   for (std::uint64_t key = 1; key < 300'000; ++key) {
-    const SampleDecision decision = sampler->decide(thread, key_of(key));
+    const SampleDecision decision = sampler->decide(thread, thread.until_sample, key_of(key));
     if (decision.key_refused) ++refused;
     if (decision.reason == SampleReason::random) ++random;
   }

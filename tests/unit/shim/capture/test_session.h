@@ -60,6 +60,7 @@ class TestSession {
     };
     REQUIRE(activity_begin(130001));
     g_sampler.begin({100, 64, 196608});
+    g_sync_sampler.begin({100, 64, 196608});
     session_.events = event_set_.get();
     session_.stacks = stack_set_.get();
     session_.counters = counters_;
@@ -115,7 +116,8 @@ struct Call {
   std::uint32_t result = 0;
 };
 
-inline void make_callback(const Call& call, cupti::ApiCallbackSite site) {
+// `kept`: CUPTI's word of the call, null as for a client of a library that keeps none.
+inline void make_callback(const Call& call, cupti::ApiCallbackSite site, std::uint64_t* kept = nullptr) {
   const std::uint64_t parameters[4] = {call.function, call.function + 1, 0, 0};
   std::uint32_t result = call.result;
   cupti::CallbackData data{};
@@ -123,12 +125,15 @@ inline void make_callback(const Call& call, cupti::ApiCallbackSite site) {
   data.function_params = parameters;
   data.function_return_value = &result;
   data.correlation_id = call.correlation;
+  data.correlation_data = kept;
+  data.context_uid = 3;
   subscriber_callback(nullptr, cupti::kDomainDriverApi, call.cbid, &data);
 }
 
 [[gnu::noinline]] inline void launch(const Call& call) {
-  make_callback(call, cupti::kApiEnter);
-  make_callback(call, cupti::kApiExit);
+  std::uint64_t kept = 0xdead'beef;  // CUPTI does not say that it begins with anything
+  make_callback(call, cupti::kApiEnter, &kept);
+  make_callback(call, cupti::kApiExit, &kept);
 }
 
 }  // namespace pillion::shim::test
