@@ -171,13 +171,10 @@ RegistrationWatch::Counts watched_counts(const CaptureSession& session) {
 
 // Where records flood, CUPTI hands them over by itself, and a flush would not return.
 cupti::Result flush_if_calm(const Recording& recording, cupti::ActivityFlushFlag flag) {
-  const std::uint64_t begun = monotonic_ns();
-  g_flush_policy.look(recording.session->executions.load(std::memory_order_relaxed), begun);
-  if (!g_flush_policy.allowed(begun)) return cupti::kSuccess;
+  g_flush_policy.look(recording.session->executions.load(std::memory_order_relaxed), monotonic_ns());
+  if (!g_flush_policy.allowed()) return cupti::kSuccess;
   const CaptureStep step("cuptiActivityFlushAll");
-  const cupti::Result result = recording.api->flush_all(flag);
-  g_flush_policy.flushed(begun, monotonic_ns());
-  return result;
+  return recording.api->flush_all(flag);
 }
 
 // MODULE_PROFILED is switched on in the launch path, too.

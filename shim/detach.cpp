@@ -43,7 +43,7 @@ void disable_and_unsubscribe(const DetachSubject& subject) {
   }
   if (graph_use(monotonic_ns()).kind != GraphUse::none) g_graphs_recorded = true;
   if (g_graphs_recorded) g_disabled_after_graphs = true;
-  if (subject.buffers_ours && g_flush_policy.allowed(monotonic_ns())) {
+  if (subject.buffers_ours && g_flush_policy.allowed()) {
     const CaptureStep step("cuptiActivityFlushAll");
     (void)subject.api->flush_all(cupti::kFlushForced);
   }

@@ -6,7 +6,6 @@ namespace pillion::shim {
 void FlushPolicy::begin(std::uint64_t now_ns) {
   records_ = 0;
   looked_ns_ = now_ns;
-  rest_until_ns_.store(0, std::memory_order_relaxed);
   calm_.store(true, std::memory_order_relaxed);
 }
 
@@ -20,13 +19,6 @@ void FlushPolicy::look(std::uint64_t records, std::uint64_t now_ns) {
   constexpr std::uint64_t kLongestNs = 60'000'000'000;
   const std::uint64_t within_ns = elapsed_ns < kLongestNs ? elapsed_ns : kLongestNs;
   calm_.store(came <= kCalmRecordsPerSecond * within_ns / 1'000'000'000, std::memory_order_relaxed);
-}
-
-void FlushPolicy::flushed(std::uint64_t begun_ns, std::uint64_t ended_ns) {
-  constexpr std::uint64_t kUnnoticedNs = 5'000'000;
-  const std::uint64_t took_ns = ended_ns - begun_ns;
-  if (took_ns <= kUnnoticedNs) return;
-  rest_until_ns_.store(ended_ns + kRestFactor * took_ns, std::memory_order_relaxed);
 }
 
 }  // namespace pillion::shim

@@ -18,22 +18,16 @@ class FlushPolicy {
  public:
   static constexpr std::uint64_t kCalmRecordsPerSecond = 300'000;
   static constexpr std::uint64_t kLookNs = 20'000'000;  // a shorter time says nothing about a rate
-  static constexpr std::uint64_t kRestFactor = 10;  // after a flush: no other for so many times its duration
 
   // Capture thread. A session begins; calm until records say otherwise.
   void begin(std::uint64_t now_ns);
   // Capture thread, before it would flush: `records` that came in this session so far.
   void look(std::uint64_t records, std::uint64_t now_ns);
-  // Capture thread, after a flush.
-  void flushed(std::uint64_t begun_ns, std::uint64_t ended_ns);
   // Any thread.
-  [[nodiscard]] bool allowed(std::uint64_t now_ns) const {
-    return calm_.load(std::memory_order_relaxed) && now_ns >= rest_until_ns_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] bool allowed() const { return calm_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<bool> calm_{true};
-  std::atomic<std::uint64_t> rest_until_ns_{0};
   std::uint64_t records_ = 0;
   std::uint64_t looked_ns_ = 0;
 };

@@ -164,7 +164,7 @@ void on_driver_call(std::uint32_t cbid, const cupti::CallbackData& data, std::ui
   if (kind == kContextEnd || kind == 0) {
     // CUPTI allows a flush in driver callbacks, and the program is about to wait for its GPU anyway.
     if (kind == kContextEnd && session != nullptr && data.callback_site == cupti::kApiEnter &&
-        g_flush_policy.allowed(monotonic_ns())) {
+        g_flush_policy.allowed()) {
       (void)session->api->flush_all(cupti::kFlushForced);
     }
     return;

@@ -17,18 +17,16 @@ def run(table):
         sidecar = bench.sidecar("-wait-for-shim", "20s", "-linger", "0s")
         sidecar.wait_ready()
         free = workload.ask("memory")["free"]
-        workload.send("loop")
         program = LoopingTorch(workload)
         held = Footprint(workload.pid)
-        seen, errors = cycles(sidecar, program, 1)
+        seen, errors, first = program.under_load(lambda: cycles(sidecar, program, 1))
         held_after_one = Footprint(workload.pid)
-        more, more_errors = cycles(sidecar, program, CYCLES - 1)
+        after_one = paired_speed.ratios(workload, control, untouched)
+        more, more_errors, iterations = program.under_load(lambda: cycles(sidecar, program, CYCLES - 1))
         held_at_last = Footprint(workload.pid)
-        seen, errors = seen + more, errors + more_errors
+        seen, errors, iterations = seen + more, errors + more_errors, first + iterations
         table.add("attach", f"{LABEL}: alive after {CYCLES} attach/detach cycles", f"{program.alive()}, {seen} cycles saw "
                   f"executions; errors {errors[:3]}", "alive, all", program.alive() and seen == CYCLES and not errors)
-        workload.send("")
-        iterations = workload.answer()["iterations"]
         # What as many iterations do to a program that nobody touches.
         idle = Footprint(control.pid)
         control.ask(f"run {iterations}")
@@ -40,6 +38,7 @@ def run(table):
                   f"{(freed - free) / 2**20:+.1f} MiB", f">= -{DEVICE_MIB_A_CYCLE} MiB a cycle",
                   freed - free >= -DEVICE_MIB_A_CYCLE * CYCLES * 2**20)
         table.add("attach", f"{LABEL}: how the last session ended", process_row(sidecar, workload.pid)["last_disarm"])
+        paired_speed.row(table, f"{LABEL}, one cycle", before, after_one)
         paired_speed.row(table, f"{LABEL}, {CYCLES} cycles, {iterations} iterations", before,
                          paired_speed.ratios(workload, control, untouched))
 
@@ -48,7 +47,14 @@ class LoopingTorch:
     """A TorchWorkload in its loop, as cycles() wants it."""
 
     def __init__(self, workload):
-        self.process, self.pid = workload.process, workload.pid
+        self.workload, self.process, self.pid = workload, workload.process, workload.pid
 
     def alive(self):
         return self.process.poll() is None
+
+    def under_load(self, action):
+        """What `action` returns, taken while it iterates without a pause, and how often it did."""
+        self.workload.send("loop")
+        result = action()
+        self.workload.send("")
+        return *result, self.workload.answer()["iterations"]

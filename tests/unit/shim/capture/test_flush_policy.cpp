@@ -21,20 +21,20 @@ constexpr std::uint64_t kCalmATick = FlushPolicy::kCalmRecordsPerSecond / 10;
 TEST_CASE("a session begins calm, and a slow one stays so") {
   FlushPolicy policy;
   policy.begin(kTick);
-  CHECK(policy.allowed(kTick));
+  CHECK(policy.allowed());
   policy.look(kCalmATick, 2 * kTick);
-  CHECK(policy.allowed(2 * kTick));
+  CHECK(policy.allowed());
 }
 
 TEST_CASE("no flush while records flood, and again from the first calm look on") {
   FlushPolicy policy;
   policy.begin(0);
   policy.look(kCalmATick + 1, kTick);
-  CHECK_FALSE(policy.allowed(kTick));
+  CHECK_FALSE(policy.allowed());
   policy.look(3 * kCalmATick, 2 * kTick);
-  CHECK_FALSE(policy.allowed(2 * kTick));
+  CHECK_FALSE(policy.allowed());
   policy.look(3 * kCalmATick + 10, 3 * kTick);
-  CHECK(policy.allowed(3 * kTick));
+  CHECK(policy.allowed());
 }
 
 TEST_CASE("two looks within a few milliseconds are one") {
@@ -42,38 +42,27 @@ TEST_CASE("two looks within a few milliseconds are one") {
   policy.begin(0);
   policy.look(10 * kCalmATick, kTick);
   policy.look(10 * kCalmATick, kTick + FlushPolicy::kLookNs - 1);  // nothing came: no proof of calm
-  CHECK_FALSE(policy.allowed(kTick + FlushPolicy::kLookNs));
+  CHECK_FALSE(policy.allowed());
   policy.look(10 * kCalmATick, kTick + FlushPolicy::kLookNs);
-  CHECK(policy.allowed(kTick + FlushPolicy::kLookNs));
-}
-
-TEST_CASE("after a flush that took long there is a rest, after a short one none") {
-  FlushPolicy policy;
-  policy.begin(0);
-  policy.flushed(kTick, kTick + 4 * kMs);
-  CHECK(policy.allowed(kTick + 4 * kMs));
-  policy.flushed(kTick, kTick + 50 * kMs);
-  CHECK_FALSE(policy.allowed(kTick + 50 * kMs + FlushPolicy::kRestFactor * 50 * kMs - 1));
-  CHECK(policy.allowed(kTick + 50 * kMs + FlushPolicy::kRestFactor * 50 * kMs));
+  CHECK(policy.allowed());
 }
 
 TEST_CASE("the next session knows nothing of the flood of the one before") {
   FlushPolicy policy;
   policy.begin(0);
   policy.look(1'000'000'000, kTick);
-  policy.flushed(kTick, 3 * kTick);
-  REQUIRE_FALSE(policy.allowed(4 * kTick));
+  REQUIRE_FALSE(policy.allowed());
   policy.begin(5 * kTick);
-  CHECK(policy.allowed(5 * kTick));
+  CHECK(policy.allowed());
   policy.look(1, 6 * kTick);  // counted anew
-  CHECK(policy.allowed(6 * kTick));
+  CHECK(policy.allowed());
 }
 
 TEST_CASE("a capture thread that stood still for years does not overflow") {
   FlushPolicy policy;
   policy.begin(0);
   policy.look(FlushPolicy::kCalmRecordsPerSecond * 61, ~std::uint64_t{0} / 2);
-  CHECK_FALSE(policy.allowed(~std::uint64_t{0} / 2));
+  CHECK_FALSE(policy.allowed());
 }
 
 TEST_CASE("a detach that may not finalise flushes, but not while records flood") {
