@@ -29,6 +29,11 @@ import harness  # noqa: E402
 wait_until = harness.wait_until
 
 
+def rounds(usual):
+    """How often a section repeats what it compares: GPU_CHECK_ROUNDS, else what is usual for it."""
+    return int(os.environ.get("GPU_CHECK_ROUNDS", usual))
+
+
 class Table:
     """Rows of (section, what, figure, goal, verdict); printed as they come and once more at the end."""
 

@@ -12,9 +12,9 @@ import subprocess
 import tempfile
 import time
 
-from gpu_harness import GpuBench, ROOT, built, median, monotonic
+from gpu_harness import GpuBench, ROOT, built, median, monotonic, rounds
 
-ROUNDS = int(os.environ.get("GPU_CHECK_ROUNDS", "5"))
+ROUNDS = rounds(5)
 PAIRS = 6 * ROUNDS
 SECOND = 1_000_000_000
 

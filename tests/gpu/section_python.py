@@ -9,14 +9,14 @@ import collections
 import pathlib
 import traceback
 
-from gpu_harness import DOUBLE, GpuBench, TorchWorkload, change, harness, median, wait_until
+from gpu_harness import DOUBLE, GpuBench, TorchWorkload, change, harness, median, rounds, wait_until
 
 MODES = ("inference", "training", "compiled")
 OWN_FILE = "driver_steps.py" if DOUBLE else "torch_steps.py"
 MODEL = "launch" if DOUBLE else "Model.forward"  # all that inference launches is launched under it
 WINDOW_S = 2 if DOUBLE else 5
 COST_MODES = ("launches", "training")
-COST_ROUNDS = 2 if DOUBLE else 10
+COST_ROUNDS = 2 if DOUBLE else rounds(10)
 COST_STEPS = 50
 COST_WINDOW_S = 2 if DOUBLE else 3
 ALL_BUT_PYTHON = "kernel,memcpy,memset,overhead,stacks,modules,sync,calls"

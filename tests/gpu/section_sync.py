@@ -6,14 +6,14 @@ import pathlib
 import subprocess
 import sys
 
-from gpu_harness import GpuBench, ROOT, built, change, harness, median
+from gpu_harness import GpuBench, ROOT, built, change, harness, median, rounds
 from section_cost import between, slices
 
 COUNT = 100
 SPIN_NS = 1_000_000
 WAYS = {"item": "cuStreamSynchronize", "device_synchronize": "cuCtxSynchronize",
         "event_synchronize": "cuEventSynchronize", "to_cpu": "cuStreamSynchronize"}
-ROUNDS = 6
+ROUNDS = rounds(6)
 ALL_BUT_CALLS = "kernel,memcpy,memset,overhead,stacks,modules"
 
 

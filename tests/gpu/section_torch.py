@@ -3,11 +3,11 @@
 import threading
 import time
 
-from gpu_harness import GpuBench, TorchWorkload, harness, median, stack_endings
+from gpu_harness import GpuBench, TorchWorkload, harness, median, rounds, stack_endings
 
 wait_until = harness.wait_until
 
-ROUNDS = 3
+ROUNDS = rounds(3)
 ITERATIONS = {"inference": 300, "training": 100, "graph": 300}
 
 
