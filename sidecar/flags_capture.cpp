@@ -16,14 +16,6 @@ Result<void> set_finalize(Options& options, const std::string& text) {
   return {};
 }
 
-Result<void> set_kinds(Options& options, const std::string& text) {
-  const auto kinds = parse_kinds(text);
-  if (!kinds) return tl::make_unexpected(kinds.error());
-  options.kinds = *kinds;
-  if (text != "all" && (*kinds & PILLION_KIND_PYTHON) != 0) options.python = true;  // asked for by name
-  return {};
-}
-
 Result<void> set_python(Options& options, const std::string& text) {
   if (text != "on" && text != "off") return fail("read", "'" + text + "'", "not on or off");
   options.python = text == "on";
@@ -34,7 +26,8 @@ constexpr Flag kFlags[] = {
     {"kinds", "KIND,...", "all",
      "what is recorded: all, or some of kernel, memcpy, memset, overhead, stacks, modules, python, "
      "sync (calls that wait for the GPU), calls (how long launch calls take)",
-     kProfiling, kAttachesNothing, set_kinds},
+     kProfiling, kAttachesNothing,
+     [](Options& o, const std::string& text) { return store(parse_kinds(text), o.kinds); }},
     {"lease", "DURATION", "5s", "a shim that hears nothing of pillion for so long lets go by itself",
      kProfiling, kAttachesNothing,
      [](Options& o, const std::string& text) {
@@ -60,9 +53,7 @@ constexpr Flag kFlags[] = {
      [](Options& o, const std::string& text) {
        return store(parse_whole_within(text, 1024, 1'048'576), o.stack_bytes);
      }},
-    // Off until it has run beside PyTorch on a GPU: it reads the interpreter's memory on the launching
-    // threads.
-    {"python", "on|off", "off", "the Python frames of launching threads (CPython 3.9 to 3.14)", kProfiling,
+    {"python", "on|off", "on", "the Python frames of launching threads (CPython 3.9 to 3.14)", kProfiling,
      kAttachesNothing, set_python},
     {"events-rings", "N", "16", "rings for launches and executions", kProfiling, kAttachesNothing,
      [](Options& o, const std::string& text) {

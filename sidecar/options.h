@@ -47,7 +47,7 @@ struct Options {
   std::uint32_t sample_permyriad = 0;   // of the launching threads' time, 1/10000
   std::uint32_t sample_mib_per_s = 0;
   std::uint32_t stack_bytes = 0;  // most bytes of one snapshot
-  bool python = false;            // Python frames of launching threads
+  bool python = true;             // Python frames of launching threads
   std::uint32_t events_rings = 0;
   std::uint32_t events_ring_kib = 0;
   std::uint32_t stacks_rings = 0;

@@ -88,8 +88,8 @@ def rows(table, name, cause, least, profile):
               f"{top_cause} at {SOURCE}:{top_line}, {shares.percent(top_ns):.1f} %", f"{cause} at line {line}",
               (top_cause, top_line) == (cause, line))
     at_line = shares.percent(shares.by_row[cause, line], shares.by_cause[cause])
-    table.add("idle", f"{name}: of the {cause} time, at line {line}", f"{at_line:.2f} %", ">= 95 %" if least else "",
-              at_line >= 95 if least else None)
+    table.add("idle", f"{name}: of the {cause} time, at line {line}", f"{at_line:.2f} %",
+              f">= {least} %" if least else "", at_line >= least if least else None)
     lost = {entry["kind"]: entry["total"] for entry in profile["quality"]["anomalies"]}
     table.add("idle", f"{name}: anomalies", lost or "none", "none that begins with idle_",
               not any(kind.startswith("idle_") for kind in lost))

@@ -139,7 +139,8 @@ def check_window(sidecar, stepped, launches):
     if counted != (launches,) * 3:
         raise AssertionError(f"{counted} instead of {launches} launches, executions, joined")
     if quality["stacks"] == 0 or quality["stacks_ending_rooted"] != quality["stacks"]:
-        raise AssertionError(f"{quality['stacks_ending_rooted']} of {quality['stacks']} stacks are whole")
+        raise AssertionError(f"{quality['stacks_ending_rooted']} of {quality['stacks']} stacks are whole; "
+                             f"{({k: v for k, v in quality.items() if v and ('snap' in k or 'stacks' in k or 'keys' in k)})}")
 
 
 def first_window(sidecar, stepped, launches=5):

@@ -31,10 +31,9 @@ def of_each_version():
 
 
 SAMPLE_ALL = ("-sample-budget", "100", "-sample-mib", "1000")
-PYTHON_ON = (*SAMPLE_ALL, "-python=on")
 
 
-def run(bench, python, *arguments, sidecar_flags=PYTHON_ON, **options):
+def run(bench, python, *arguments, sidecar_flags=SAMPLE_ALL, **options):
     return whole_run(bench, python, PROGRAM, *arguments, sidecar_flags=sidecar_flags, seconds=6,
                      PYTHONDONTWRITEBYTECODE=1, **options)
 
@@ -192,7 +191,7 @@ class WithDebians(unittest.TestCase):
         """Of 25,000 launches few have a stack of their own; by the context key each counts for the line it came from."""
         rounds = 20_000
         with Bench() as bench:
-            profile, _ = run(bench, PYTHON, "--uneven", str(rounds), sidecar_flags=("-sample-budget", "0.1", "-python=on"))
+            profile, _ = run(bench, PYTHON, "--uneven", str(rounds), sidecar_flags=("-sample-budget", "0.1"))
         quality = profile["quality"]
         self.assertEqual(quality["launches"], rounds + rounds // 4)
         self.assertLess(quality["snapshots"], rounds // 10)
@@ -208,7 +207,7 @@ class WithDebians(unittest.TestCase):
             with Bench() as bench:
                 start, end = bench.folder / "start", bench.folder / "end"
                 program = bench.workload(PYTHON, PROGRAM, "--daemons", "--start-file", start, "--end-file", end)
-                sidecar = bench.sidecar("-wait-for-shim", "20s", *PYTHON_ON)
+                sidecar = bench.sidecar("-wait-for-shim", "20s", *SAMPLE_ALL)
                 sidecar.wait_ready()
                 with Window(sidecar, 3) as window:
                     sidecar.wait_state(program.pid, "armed")
@@ -231,7 +230,7 @@ class WithDebians(unittest.TestCase):
             start, end = bench.folder / "start", bench.folder / "end"
             program = bench.workload(PYTHON, PROGRAM, "--start-file", start, "--end-file", end,
                                      PYTHONDONTWRITEBYTECODE=1)
-            sidecar = bench.sidecar("-wait-for-shim", "20s", *PYTHON_ON)
+            sidecar = bench.sidecar("-wait-for-shim", "20s", *SAMPLE_ALL)
             sidecar.wait_ready()
             with Window(sidecar, 2):
                 sidecar.wait_state(program.pid, "armed")
@@ -251,7 +250,7 @@ class WithDebians(unittest.TestCase):
             start, end, out = bench.folder / "start", bench.folder / "end", bench.folder / "profile.pb.gz"
             start.touch()
             end.touch()
-            program, log = bench.start([PILLION, "record", "-socket-dir", bench.sockets, "-o", out, *PYTHON_ON,
+            program, log = bench.start([PILLION, "record", "-socket-dir", bench.sockets, "-o", out, *SAMPLE_ALL,
                                         "--", PYTHON, PROGRAM, "--start-file", start, "--end-file", end],
                                        bench.environment(PYTHONDONTWRITEBYTECODE=1))
             self.assertEqual(program.wait(60), 0, log.read_text()[-500:])

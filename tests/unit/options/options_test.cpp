@@ -58,7 +58,7 @@ Arguments complete(Mode mode, const Arguments& flag) {
 
 // A value that the flag takes and that is not its default; empty when there is none.
 std::string value_for(const Flag& flag) {
-  for (const char* text : {"127.0.0.1:7079", "true", "3s", "1GiB", "7", "4096", "never", "on", "json",
+  for (const char* text : {"127.0.0.1:7079", "true", "3s", "1GiB", "7", "4096", "never", "off", "json",
                            "debug", "kernel", "/x"}) {
     Options scratch;
     if (flag.set(scratch, text) && !flag.is_default(text)) return text;
@@ -78,7 +78,7 @@ TEST_CASE("no arguments: serve with the defaults") {
   CHECK(options.sample_permyriad == 100);
   CHECK(options.sample_mib_per_s == 64);
   CHECK(options.stack_bytes == 192 * 1024);
-  CHECK_FALSE(options.python);
+  CHECK(options.python);
   CHECK(options.events_rings == 16);
   CHECK(options.events_ring_kib == 1024);
   CHECK(options.stacks_rings == 8);
