@@ -5,6 +5,7 @@ GPU_CHECK_ATTACH_SECONDS (400) bounds the whole; GPU_CHECK_CYCLES (20) is the nu
 """
 import time
 
+import attach_bare
 import attach_cycles
 import attach_eager
 import attach_flood
@@ -19,7 +20,7 @@ from gpu_harness import LOGS
 # Part: what it runs, and its share of the whole. What one part leaves of its share goes to those after it.
 PARTS = {"graphs": (attach_graphs.run, 130), "flood": (attach_flood.run, 45), "profiler": (attach_profiler.run, 60),
          "cycles": (attach_cycles.run, 120), "inject": (attach_inject.run, 80), "record": (attach_record.run, 50),
-         "eager": (attach_eager.run, 20)}
+         "eager": (attach_eager.run, 20), "bare": (attach_bare.run, 60)}
 
 
 def run_part(table, name, seconds=None):

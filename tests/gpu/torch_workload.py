@@ -7,6 +7,7 @@
   torch N        N iterations under torch.profiler; answers once when it has begun, then with its kernels
   speed N        N iterations, each timed; answers with the median in microseconds
   memory         answers with the free bytes of the device
+  cupti N        N iterations under a CUPTI client of its own, which finalizes CUPTI afterwards
   quit
 
 Each command is answered by one JSON line (torch: two). Modes: inference, training, graph (CUDA-graph replay), compiled
@@ -19,6 +20,8 @@ import select
 import statistics
 import sys
 import time
+
+import bare_cupti
 
 if "GPU_CHECK_DOUBLE" in os.environ:
     import driver_steps as steps
@@ -90,7 +93,8 @@ def main():
     answer({"ready": True, "torch": steps.VERSION})
     actions = {"run": lambda count: run(step, int(count)), "speed": lambda count: speed(step, int(count)),
                "torch": lambda count: under_torch_profiler(step, int(count)), "loop": lambda *path: loop(step, *path),
-               "memory": lambda: {"free": steps.free_memory()}}
+               "memory": lambda: {"free": steps.free_memory()},
+               "cupti": lambda count: bare_cupti.cycle(step, int(count), steps.synchronize)}
     # Unbuffered, so that select() in loop() sees a waiting line.
     stdin = open(0, "rb", buffering=0, closefd=False)
     while True:
