@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::uint64_t kHousekeepingNs = 100 * kMs;
+constexpr std::uint64_t kStoodStillNs = 1'000 * kMs;
 constexpr std::uint64_t kImpatientNs = 2'000 * kMs;
 constexpr int kMessagesPerWake = 64;
 constexpr std::uint32_t kDefaultDeadlineMs = 15'000;
@@ -111,6 +112,7 @@ void ControlSession::on_arm() {
   }
   waiting_since_ = monotonic_ns();
   arming_deadline_ = waiting_since_ + arm.deadline_ms * kMs;
+  advanced_ = waiting_since_;
   state_ = CaptureState::arming;
   armed_by_peer_ = true;
 }
@@ -235,7 +237,12 @@ void ControlSession::advance(std::uint64_t now) {
     maps_again_ = false;
     send_maps_if_new();
   }
-  if (state_ == CaptureState::arming) after_arming(now);
+  if (state_ == CaptureState::arming) {
+    // Looked at each 50 ms at least: else the process was stopped, and CUPTI could do nothing meanwhile.
+    if (now - advanced_ > kStoodStillNs) arming_deadline_ += now - advanced_;
+    advanced_ = now;
+    after_arming(now);
+  }
   if (state_ == CaptureState::armed) {
     answer_flushes();
     housekeeping(now);

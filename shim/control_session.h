@@ -103,6 +103,7 @@ class ControlSession {
   std::uint64_t next_housekeeping_ = 0;
   std::uint64_t through_since_ = 0;  // when the capture thread said its last word; 0: it has not
   std::uint64_t waiting_since_ = 0;  // when the capture thread was last asked for something
+  std::uint64_t advanced_ = 0;       // while arming: when it was last looked at
   Flush flushes_[kFlushesMax]{};
   std::uint32_t flush_count_ = 0;
   bool flush_under_way_ = false;

@@ -59,6 +59,9 @@ DISARM = [
     Mutation("arming-deadline", "an arming that hangs is given up", "shim/control_session.cpp",
              "  } else if (now >= arming_deadline_) {", "  } else if (false && now >= arming_deadline_) {",
              control("an arming that hangs is refused at its deadline, undone when it returns, and works afterwards")),
+    Mutation("stood-still", "a process that was stopped has not used up its time for arming", "shim/control_session.cpp",
+             "    if (now - advanced_ > kStoodStillNs) arming_deadline_ += now - advanced_;\n", "",
+             control("the time in which the process stood still does not count against an arming")),
 ]
 
 # The four races: (1) what a client needs exists before CUDA initialises, (2) our own calls do not recurse into our own

@@ -2,7 +2,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <signal.h>
 #include <algorithm>
+
 #include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <fstream>
@@ -279,6 +281,22 @@ TEST_CASE("an arming that hangs is refused at its deadline, undone when it retur
     return (peer.expect<pillion_hello>(PILLION_HELLO).flags & PILLION_HELLO_ARMED) == 0;
   }));
   CHECK(arm(peer, second).generation == 2);
+}
+
+TEST_CASE("the time in which the process stood still does not count against an arming") {
+  SocketDirectory directory;
+  const std::string report = directory.path() + "/report";
+  HostProcess host(directory, {{"FAKE_ARM_MS", "2500"}, {"FAKE_REPORT", report}});
+  Peer peer(host.socket_path());
+  static_cast<void>(peer.expect<pillion_hello>(PILLION_HELLO));
+  SessionOffer offer(1);
+  offer.arm.deadline_ms = 1'500;
+  peer.send(PILLION_ARM, offer.arm, offer.fds());
+  REQUIRE(eventually([&] { return slurp(report) == "a"; }));
+  REQUIRE(::kill(host.pid(), SIGSTOP) == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2'000));  // what is tested is this long a time
+  REQUIRE(::kill(host.pid(), SIGCONT) == 0);
+  CHECK(peer.expect<pillion_armed>(PILLION_ARMED).generation == 1);
 }
 
 TEST_CASE("flushes are answered one by one with their tokens; asleep and overdone ones with an error") {
