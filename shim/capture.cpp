@@ -169,10 +169,14 @@ RegistrationWatch::Counts watched_counts(const CaptureSession& session) {
           session.executions.load(std::memory_order_relaxed), activity_signs()};
 }
 
-// Where records flood, CUPTI hands them over by itself, and a flush would not return.
-cupti::Result flush_if_calm(const Recording& recording, cupti::ActivityFlushFlag flag) {
-  g_flush_policy.look(recording.session->executions.load(std::memory_order_relaxed), monotonic_ns());
-  if (!g_flush_policy.allowed()) return cupti::kSuccess;
+enum class FlushFor { tick, request };
+
+// Where records flood, CUPTI hands them over by itself, and a flush would not return. The tick with which a
+// session begins does not know yet.
+cupti::Result flush_if_calm(const Recording& recording, cupti::ActivityFlushFlag flag, FlushFor reason) {
+  const bool known =
+      g_flush_policy.look(recording.session->executions.load(std::memory_order_relaxed), monotonic_ns());
+  if (!g_flush_policy.allowed() || (reason == FlushFor::tick && !known)) return cupti::kSuccess;
   const CaptureStep step("cuptiActivityFlushAll");
   return recording.api->flush_all(flag);
 }
@@ -247,7 +251,7 @@ bool capture_tick(std::uint32_t* reason, const char** text) {
     *reason = PILLION_DISARM_CUPTI_FATAL;
     return false;
   }
-  (void)flush_if_calm(recording, cupti::kFlushComplete);
+  (void)flush_if_calm(recording, cupti::kFlushComplete, FlushFor::tick);
   g_stamp_clock.tick();
   const std::uint64_t now = monotonic_ns();
   adapt_sampler(recording, now);
@@ -266,7 +270,7 @@ bool capture_tick(std::uint32_t* reason, const char** text) {
 std::uint32_t capture_flush(bool forced) {
   if (cupti_is_lost()) return cupti::kErrorNotInitialized;
   const cupti::Result result =
-      flush_if_calm(g_recording, forced ? cupti::kFlushForced : cupti::kFlushComplete);
+      flush_if_calm(g_recording, forced ? cupti::kFlushForced : cupti::kFlushComplete, FlushFor::request);
   activity_retry(*g_recording.session, own_tid());
   python_retry(*g_recording.session, own_tid());
   add_recorded_launches(*g_recording.session);

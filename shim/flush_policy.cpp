@@ -9,9 +9,9 @@ void FlushPolicy::begin(std::uint64_t now_ns) {
   calm_.store(true, std::memory_order_relaxed);
 }
 
-void FlushPolicy::look(std::uint64_t records, std::uint64_t now_ns) {
+bool FlushPolicy::look(std::uint64_t records, std::uint64_t now_ns) {
   const std::uint64_t elapsed_ns = now_ns - looked_ns_;
-  if (elapsed_ns < kLookNs) return;
+  if (elapsed_ns < kLookNs) return false;
   const std::uint64_t came = records - records_;
   records_ = records;
   looked_ns_ = now_ns;
@@ -19,6 +19,7 @@ void FlushPolicy::look(std::uint64_t records, std::uint64_t now_ns) {
   constexpr std::uint64_t kLongestNs = 60'000'000'000;
   const std::uint64_t within_ns = elapsed_ns < kLongestNs ? elapsed_ns : kLongestNs;
   calm_.store(came <= kCalmRecordsPerSecond * within_ns / 1'000'000'000, std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace pillion::shim

@@ -10,6 +10,9 @@ FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 NOEXEC = "for folder in " + " ".join(FOLDERS) + """; do
   mount --bind $folder $folder && mount -o remount,bind,noexec $folder || exit 9
 done
+# The program itself may lie in one of them.
+build=$(dirname "$(dirname "$1")")
+mount --bind "$build" "$build" && mount -o remount,bind,exec "$build" || exit 9
 exec "$@"
 """
 

@@ -138,7 +138,7 @@ class DetachTest(ProfileTest):
 
     def test_records_that_flood(self):
         """A flush does not return while records come as fast: there must be none, and the session ends all the same."""
-        capacity, attempts = 350_000, 3  # above the rate from which on the shim does not flush
+        capacity, attempts = 500_000, 3  # as on a GPU: 400,000 were borne, 700,000 were not
         for _ in range(attempts):
             workload = self.start("graph_replay", "--threads", "2", "--nodes", "1000", SIMGPU_KERNEL_NS=50,
                                   SIMGPU_LAUNCH_LATENCY_NS=100, SIMGPU_FLUSH_CAPACITY=capacity)

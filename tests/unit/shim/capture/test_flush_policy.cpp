@@ -21,8 +21,9 @@ constexpr std::uint64_t kCalmATick = FlushPolicy::kCalmRecordsPerSecond / 10;
 TEST_CASE("a session begins calm, and a slow one stays so") {
   FlushPolicy policy;
   policy.begin(kTick);
+  CHECK_FALSE(policy.look(0, kTick));  // it has only begun
   CHECK(policy.allowed());
-  policy.look(kCalmATick, 2 * kTick);
+  CHECK(policy.look(kCalmATick, 2 * kTick));
   CHECK(policy.allowed());
 }
 
