@@ -21,8 +21,8 @@ class FlushPolicy {
 
   // Capture thread. A session begins; calm until records say otherwise.
   void begin(std::uint64_t now_ns);
-  // Capture thread, before it would flush: `records` that came in this session so far. False so soon after the
-  // begin, or the last look, that they say nothing.
+  // Capture thread, before it would flush: `records` that came in this session so far. False so soon after
+  // the begin, or the last look, that they say nothing.
   bool look(std::uint64_t records, std::uint64_t now_ns);
   // Any thread.
   [[nodiscard]] bool allowed() const { return calm_.load(std::memory_order_relaxed); }

@@ -37,7 +37,7 @@ RegistrationWatch::Loss RegistrationWatch::look(const Counts& counts, std::uint6
     if (known != cupti::kSuccess)
       return {"another CUPTI client finalized CUPTI, or took the subscriber, in the middle of the session",
               false, false, true};
-    if (enabled == 0)
+    if (enabled == 0 && kernels_)  // else it never was on
       return {"another CUPTI client switched our callbacks off in the middle of the session", true, true,
               false};
   }

@@ -63,8 +63,8 @@ class BasicStampClock {
 
   // Any thread, any signal context; never waits.
   [[nodiscard]] std::uint64_t now() const {
-    // Pairs with the releases in publish(): the four words belong together. Who sees a new one of them sees the
-    // odd sequence, too. (No fences: ThreadSanitizer does not know them.)
+    // Pairs with the releases in publish(): the four words belong together. Who sees a new one of them sees
+    // the odd sequence, too. (No fences: ThreadSanitizer does not know them.)
     const std::uint32_t before = sequence_.load(std::memory_order_acquire);
     const std::uint64_t rate = rate_.load(std::memory_order_acquire);
     const std::uint64_t from = ticks_.load(std::memory_order_acquire);

@@ -8,10 +8,10 @@ from harness import Window, main, wait_until
 from packet_proxy import DelayingProxy
 
 ATTACHES = 400 if LONG else 100
-AT_ONCE = 100
+AT_ONCE = 50
 LOOK_S = 0.25  # so many of them look
 MOST_S = 2.0
-BOUND_S = 150  # some fifty delays behind one another, a hundred attaches beside each other
+BOUND_S = 150  # some fifty delays behind one another, fifty attaches beside each other
 
 SHIM_STEPS = ("socket", "bind", "fchmodat", "listen", "renameat", "clone3", "prctl", "accept4", "getsockopt", "sendmsg",
               "recvmsg", "mmap")

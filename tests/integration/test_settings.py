@@ -30,6 +30,14 @@ class SettingsTest(ProfileTest):
             self.assertIn("[memcpy HtoD]", by_kernel(profile))
             self.assertEqual(profile["quality"]["pending"], 0)
 
+    def test_kinds_without_kernels(self):
+        """What is left of the callbacks is no sign of another client."""
+        with Bench() as bench:
+            profile = Recording(bench, "-kinds", "memcpy,memset", "--", *workload("copies", "--iterations", 200)).profile()
+            self.assertGreater(profile["quality"]["executions"], 0)
+            self.assertNotIn("another CUPTI client", str(profile["quality"]))
+            self.assertTrue(all(name.startswith(("[memcpy", "[memset")) for name in by_kernel(profile)), by_kernel(profile))
+
     def test_a_value_that_the_shim_changes_is_shown_as_the_shim_has_it(self):
         with Bench() as bench:
             recording = Recording(bench, "-stack-bytes", "1030", "--", *workload("launch_loop", "--iterations", 30))
