@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 SIDECAR_STAGES = (
-    "base", "discovery", "session", "collect", "join", "timeline", "unwind", "symbolize", "profile", "export", "http", "host",
+    "base", "discovery", "session", "collect", "join", "timeline", "unwind", "symbolize", "profile", "export", "http",
     "inject",
 )  # fmt: skip
 
@@ -25,7 +25,7 @@ SIDECAR_STAGES = (
 EVERY_STAGE = {"base", "records.h"}
 # The wire: who talks to the shim or reads its rings; unwind reads a snapshot's registers in the wire's order, profile
 # names the shim's counters.
-WIRE = {"base", "discovery", "session", "collect", "unwind", "profile", "host", "inject"}
+WIRE = {"base", "discovery", "session", "collect", "unwind", "profile", "inject"}
 # Exporters see the profile model and nothing else; http answers with it.
 ALSO = {"export": {"profile"}, "http": {"profile"}}
 # Folders of sidecar/ that put stages together, as the files directly in it do.

@@ -8,6 +8,7 @@ namespace pillion::shim {
 // How often CUPTI may be finalised in one process: each time some 0.6 MiB of device memory and 0.3 MiB of the
 // program's stay behind (H200, CUDA 13.0: tests/gpu/arming_facts.cpp, growth_finalized; without a finalize
 // nothing does, growth_disabled). Who is profiled every minute would lose a GiB of both in two days.
+// One owner, the capture thread; `now_ns` is CLOCK_MONOTONIC.
 class FinalizeBudget {
  public:
   static constexpr std::uint32_t kAtOnce = 32;

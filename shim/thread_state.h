@@ -15,9 +15,9 @@ struct ThreadState {
   std::uint32_t until_sample;   // launches left to the next random snapshot
   std::uint32_t graph_session;  // the session in which graph_slot was claimed
   std::uint8_t graph_slot;
-  std::uint8_t captured;            // 1: the call that goes on was captured into a graph, see on_graph_node()
-  std::uint8_t inside;              // in a handler of ours: a launch from a signal handler is not recorded
-  std::uint8_t bounds_searches;     // bounded: see stack_bounds_for()
+  std::uint8_t captured;  // 1: the call that goes on was captured into a graph: GRAPHNODE_CREATED came in it
+  std::uint8_t inside;    // in a handler of ours: a launch from a signal handler is not recorded
+  std::uint8_t bounds_searches;     // bounded: see search_bounds()
   std::uint16_t calls;              // handler calls, to time one in many
   std::uint16_t until_sync_sample;  // synchronisation calls left to the next random snapshot
   std::uint64_t stack_low;          // 0, 0: not known

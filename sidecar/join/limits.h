@@ -27,10 +27,9 @@ struct Limits {
   // Drains that must have begun and ended after the one that found an execution before it counts as
   // launch-less. One is enough by construction (the launch record is published before the call reaches the
   // driver); the second is for a ring that was being reset.
-  std::uint32_t hold_drains = 2;
-
   // So many drains, too, an execution waits for the return of its launch call: most calls have returned long
   // before, and one that goes on, as a large graph's, is told without its duration.
+  std::uint32_t hold_drains = 2;
 
   // The GPU's clock as CUPTI converts it runs slightly off CLOCK_MONOTONIC (measured: 2 % of graph stamps lay
   // just outside their bracket); a start this much before its launch call is taken as it is, with queue time
