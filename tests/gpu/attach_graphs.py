@@ -37,7 +37,8 @@ def cycles(sidecar, program, count):
         elif body.strip():
             seen += 1
         deadline = time.monotonic() + CONNECTED_S
-        while process_row(sidecar, program.pid).get("state") != "connected" and time.monotonic() < deadline:
+        while (any(process_row(sidecar, pid).get("state") != "connected" for pid in program.pids)
+               and time.monotonic() < deadline):
             time.sleep(0.01)
     return seen, errors
 
@@ -81,10 +82,11 @@ def one(table, label, arguments):
                   "against before", "reported")
 
 
-def left_behind(table, label, before, after_one, after, finalized=True):
+def left_behind(table, label, before, after_one, after, finalized=True, programs=1):
     """Descriptors and device memory as before; threads and RSS as after the first cycle, which loads CUPTI for good. A
     thread of CUPTI's bears the name of ours that was there when it was made. Where CUPTI may not be finalized it keeps
-    descriptors and memory of its own, as /status says: then all is as after the first cycle."""
+    descriptors and memory of its own, as /status says: then all is as after the first cycle. `programs` of them are on the
+    device."""
     base, said = (before, "before") if finalized else (after_one, "cycle 1")
     fds, threads = after.new_descriptors(base), after.new_threads(after_one)
     table.add("attach", f"{label}: held before / after one / after {CYCLES} cycles",
@@ -93,11 +95,12 @@ def left_behind(table, label, before, after_one, after, finalized=True):
               f"{fds}, {after.new_threads(before)} / {threads}", "no descriptor, no thread after cycle 1",
               not fds and not threads)
     growth = (after.rss_kib - after_one.rss_kib) / 1024
+    table.add("attach", f"{label}: mappings that grew since cycle 1, KiB", after.grown_mappings(after_one))
     host = HOST_MIB_A_CYCLE * CYCLES
     table.add("attach", f"{label}: RSS, cycle {CYCLES} against cycle 1", f"{growth:+.1f} MiB",
               f"<= what cuptiFinalize leaves, {host:.0f} MiB", growth <= host)
     if before.device_mib is not None:
-        device = DEVICE_MIB_A_CYCLE * CYCLES if finalized else 0
+        device = DEVICE_MIB_A_CYCLE * CYCLES * programs if finalized else 0
         table.add("attach", f"{label}: device memory against before / cycle 1",
                   f"{after.device_mib - before.device_mib:+d} / {after.device_mib - after_one.device_mib:+d} MiB",
                   f"<= {device:.0f} MiB against {said}", after.device_mib - base.device_mib <= device + 1)

@@ -11,6 +11,7 @@ from gpu_harness import (BUNDLE, GpuBench, TorchWorkload, change, executions, ha
                          rooted_share, wait_until)
 
 STEPS = 200  # compared, before and after
+EACH = 3  # programs that are injected into, and as many that are not
 LIBRARIES = ("libtorch", "python", "libcudart", "libpython")
 
 
@@ -80,35 +81,49 @@ def run(table):
         table.add("attach", "inject", "not in this build of pillion")
         return
     with GpuBench("attach-inject") as bench:
-        started = [TorchWorkload(bench, "training", bench.unprepared()) for _ in range(3)]
-        untouched, control, workload = (one.wait_ready() for one in started)
-        speed = paired_speed.ratios(workload, control, untouched)
-        pause = max(2.0, 1.5 * STEPS * workload.ask("speed 50")["median_us"] / 1e6)
-        path = bench.folder / "steps.txt"
-        workload.send(f"loop {path}")
-        time.sleep(pause)
-        began = monotonic()
-        worked, said, seconds = inject(bench, workload.pid)
-        injected = (began, monotonic())
-        table.add("attach", "pillion inject into a training loop with no environment set", f"{said} ({seconds:.1f} s)",
-                  "status 0", worked)
-        flags = ("-pid", workload.pid, "-wait-for-shim", "20s", "-linger", "0s")
-        sidecar = bench.sidecar(*flags, *(() if worked else ("-inject",)))
-        sidecar.wait_ready(30)
-        if not worked:
-            injected = (began, monotonic())
-        profile = sidecar.profile(3)
-        wait_until(lambda: process_row(sidecar, workload.pid)["state"] == "connected", "the shim to have detached", 20)
-        table.add("attach", "injected: how the session ended", process_row(sidecar, workload.pid)["last_disarm"])
-        detached = monotonic()
-        time.sleep(pause)
-        workload.send("")
-        workload.answer()
-        steps = Steps(path)
-        profile_rows(table, profile, steps)
-        speed_rows(table, steps, injected, detached)
-        paired_speed.row(table, "injected, profiled, detached", speed,
-                         paired_speed.ratios(workload, control, untouched))
-        workload.send("quit")
-        status = workload.process.wait(20)
-        table.add("attach", "injected: the program's end", f"status {status}", "0", status == 0)
+        started = [TorchWorkload(bench, "training", bench.unprepared()) for _ in range(2 * EACH)]
+        groups = paired_speed.Groups(*([one.wait_ready() for one in started[first::2]] for first in (0, 1)))
+        before = groups.look()
+        watched(table, bench, groups.touched[0])
+        for workload in groups.touched[1:]:
+            workload.send("loop")
+            inject(bench, workload.pid)
+            profiled(bench, workload)
+            workload.send("")
+            workload.answer()
+        groups.rows(table, "injected, profiled, detached", before, groups.look())
+        for workload in groups.touched:
+            workload.send("quit")
+        statuses = [workload.process.wait(20) for workload in groups.touched]
+        table.add("attach", "injected: the programs' ends", statuses, "0", not any(statuses))
+
+
+def profiled(bench, workload, *flags):
+    """Its profile of 3 s, and how the session ended."""
+    sidecar = bench.sidecar("-pid", workload.pid, "-wait-for-shim", "20s", "-linger", "0s", *flags)
+    sidecar.wait_ready(30)
+    profile = sidecar.profile(3)
+    wait_until(lambda: process_row(sidecar, workload.pid)["state"] == "connected", "the shim to have detached", 20)
+    return profile, process_row(sidecar, workload.pid)["last_disarm"]
+
+
+def watched(table, bench, workload):
+    """Injected into while it writes down what each of its steps took."""
+    pause = max(2.0, 1.5 * STEPS * workload.ask("speed 50")["median_us"] / 1e6)
+    path = bench.folder / "steps.txt"
+    workload.send(f"loop {path}")
+    time.sleep(pause)
+    began = monotonic()
+    worked, said, seconds = inject(bench, workload.pid)
+    injected = (began, monotonic())
+    table.add("attach", "pillion inject into a training loop with no environment set", f"{said} ({seconds:.1f} s)",
+              "status 0", worked)
+    profile, ended = profiled(bench, workload, *(() if worked else ("-inject",)))
+    detached = monotonic()
+    table.add("attach", "injected: how the session ended", ended)
+    time.sleep(pause)
+    workload.send("")
+    workload.answer()
+    steps = Steps(path)
+    profile_rows(table, profile, steps)
+    speed_rows(table, steps, injected, detached)

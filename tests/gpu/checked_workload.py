@@ -14,6 +14,10 @@ class Checked:
     def pid(self):
         return self.workload.pid
 
+    @property
+    def pids(self):
+        return [self.pid]
+
     def alive(self):
         return self.workload.process.poll() is None
 

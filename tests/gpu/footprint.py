@@ -16,6 +16,7 @@ class Footprint:
         rss = re.search(r"VmRSS:\s+(\d+)", (process / "status").read_text())
         assert rss, f"process {pid} has died"  # a zombie has no memory
         self.rss_kib = int(rss[1])
+        self.mappings = resident_by_mapping((process / "smaps").read_text())
         self.device_mib = device_memory_mib()
 
     def text(self):
@@ -23,11 +24,28 @@ class Footprint:
         return (f"{sum(self.descriptors.values())} fds, {sum(self.threads.values())} threads, "
                 f"RSS {self.rss_kib / 1024:.1f} MiB, device {device}")
 
+    def grown_mappings(self, before, most=6):
+        """The mappings that hold more than before: those that grew most, in KiB."""
+        return ", ".join(f"{name} +{kib}" for name, kib in (self.mappings - before.mappings).most_common(most))
+
     def new_descriptors(self, before):
         return sorted((self.descriptors - before.descriptors).elements())
 
     def new_threads(self, before):
         return sorted((self.threads - before.threads).elements())
+
+
+def resident_by_mapping(smaps):
+    """KiB by name; those without one by their size."""
+    resident, name = collections.Counter(), ""
+    for line in smaps.splitlines():
+        range_of = re.match(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ \S+\s*(.*)", line)
+        if range_of:
+            kib = (int(range_of[2], 16) - int(range_of[1], 16)) >> 10
+            name = range_of[3].rsplit("/", 1)[-1] or f"anonymous of {kib} KiB"
+        elif line.startswith("Rss:"):
+            resident[name] += int(line.split()[1])
+    return resident
 
 
 def target_of(entry):

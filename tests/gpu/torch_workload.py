@@ -5,9 +5,9 @@
   loop [FILE]    iterate until the next line comes; into FILE a line per iteration: its end (monotonic ns) and how long
                  it took (ns), synchronised
   torch N        N iterations under torch.profiler; answers once when it has begun, then with its kernels
-  speed N        N iterations, each timed; answers with the median in microseconds
+  speed N        N iterations, each timed; answers with the medians of time and processor time in microseconds
   memory         answers with the free bytes of the device
-  cupti N        N iterations under a CUPTI client of its own, which finalizes CUPTI afterwards
+  cupti HOW N    N iterations under a CUPTI client of its own, which leaves as HOW says (bare_cupti.HOW)
   quit
 
 Each command is answered by one JSON line (torch: two). Modes: inference, training, graph (CUDA-graph replay), compiled
@@ -63,13 +63,14 @@ def timed_step(step, out):
 
 
 def speed(step, count):
-    times = []
+    times, cpu = [], []
     for _ in range(count):
-        begin = time.perf_counter_ns()
+        begin, cpu_begin = time.perf_counter_ns(), time.process_time_ns()
         step()
         steps.synchronize()
         times.append((time.perf_counter_ns() - begin) / 1000)
-    return {"median_us": statistics.median(times), "iterations": count}
+        cpu.append((time.process_time_ns() - cpu_begin) / 1000)
+    return {"median_us": statistics.median(times), "cpu_us": statistics.median(cpu), "iterations": count}
 
 
 def under_torch_profiler(step, count):
@@ -94,7 +95,7 @@ def main():
     actions = {"run": lambda count: run(step, int(count)), "speed": lambda count: speed(step, int(count)),
                "torch": lambda count: under_torch_profiler(step, int(count)), "loop": lambda *path: loop(step, *path),
                "memory": lambda: {"free": steps.free_memory()},
-               "cupti": lambda count: bare_cupti.cycle(step, int(count), steps.synchronize)}
+               "cupti": lambda how, count: bare_cupti.cycle(step, how, int(count), steps.synchronize)}
     # Unbuffered, so that select() in loop() sees a waiting line.
     stdin = open(0, "rb", buffering=0, closefd=False)
     while True:

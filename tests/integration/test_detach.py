@@ -5,6 +5,7 @@ The double ends the program by abort() where finalizing killed it on a GPU, so a
 import os
 import pathlib
 import re
+import subprocess
 import time
 
 from harness import Bench, ProfileTest, Window, main, wait_until
@@ -109,10 +110,36 @@ class DetachTest(ProfileTest):
         wait_until(lambda: len(workload.output().splitlines()) > lines + 2, "the program to go on")
         self.end(workload)
         self.assertEqual(len(self.log.calls("cuptiFinalize")), windows if "CUPTI finalized" in residue else 0)
+        self.assertEqual(self.log.calls("left_module_copies"), [])
         return profile
 
     def test_kernels_from_four_threads(self):
         self.row("nothing, CUPTI finalized", "--threads", "4", "--graphs", "0")
+
+    def test_modules_that_load_to_the_end(self):
+        """Their bytes are being asked for when the session ends; CUPTI would leave copies behind."""
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.stderr}
+        workload = self.bench.workload("modules", popen=pipes, SIMGPU_CALL_LOG=self.log.path)
+
+        def tell(command):
+            workload.process.stdin.write(f"{command}\n".encode())
+            workload.process.stdin.flush()
+            self.assertEqual(workload.process.stdout.readline().decode(), f"{command}\n")
+
+        self.assertEqual(workload.process.stdout.readline(), b"ready\n")
+        sidecar = self.sidecar()
+        number = 0
+        with Window(sidecar, 1) as window:
+            while window.thread.is_alive() or not self.log.calls("cuptiFinalize"):
+                number += 1
+                for command in ("load", "launch", "unload"):
+                    tell(f"{command} {number}")
+        self.assertGreater(window.take()["quality"]["modules_stored"], 0)
+        self.assertIn("CUPTI finalized", self.last_disarm(sidecar, workload.pid))
+        self.assertEqual(self.log.calls("left_module_copies"), [])
+        workload.process.communicate(timeout=20)
+        self.assertEqual(workload.process.returncode, 0)
+        self.check_silent()
 
     def test_one_thread_replays_graphs(self):
         self.row("nothing, CUPTI finalized", "--threads", "1", "--graphs", "1")
