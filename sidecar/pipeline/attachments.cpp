@@ -177,6 +177,7 @@ void Attachments::on_armed(session::Session& session, const session::Armed& arme
     log(LogLevel::info, "process " + std::to_string(pid_of(*attachment)) + ": " + difference);
   }
   start_if_ready(*attachment);
+  if (std::exchange(attachment->arming_to_finalize, false) && !wanted(*attachment)) session.disarm(true);
 }
 
 void Attachments::on_refused(session::Session& session, const session::Refused& refused) {
@@ -193,6 +194,8 @@ void Attachments::on_refused(session::Session& session, const session::Refused& 
     bell_.ring();
     return;
   }
+  attachment->arming_to_finalize = false;
+  attachment->late_finalize.refused();
   attachment->refused = refused;
   attachment->refused_in = windows_.empty() ? 0 : windows_.rbegin()->first;
   ++totals_.refusals[session::refusal_name(refused.reason)];
@@ -211,6 +214,8 @@ void Attachments::on_disarmed(session::Session& session, const session::Disarmed
   attachment->residue =
       disarmed.residue == PILLION_RESIDUE_FINALIZED ? "" : session::residue_name(disarmed.residue);
   const bool asked = disarmed.reason == PILLION_DISARM_ASKED;
+  attachment->late_finalize.detached(disarmed.residue, asked && config_.arm.settings.finalize,
+                                     monotonic_ns());
   const std::string said = reason + (disarmed.text.empty() ? "" : ": " + disarmed.text);
   (void)drain_.loop().post(
       [this, target = session.target(), generation = disarmed.generation,
@@ -306,10 +311,13 @@ void Attachments::remember_unaccepted(const Attachment& attachment, const sessio
 }
 
 void Attachments::look_after_sessions() {
-  if (windows_.empty() || stopping_) return;
+  if (stopping_) return;
   for (auto& [path, attachment] : attachments_) {
     if (!attachment.accepted || attachment.session->state() != SessionState::connected) continue;
-    if (!wanted(attachment)) continue;
+    if (!wanted(attachment)) {
+      finalize_late(attachment);
+      continue;
+    }
     const auto& hello = *attachment.session->hello();
     const bool others = hello.armed() && attachment.session->generation() == 0;
     if (!hello.has_context() || others) attachment.session->query();  // on_hello follows
@@ -339,6 +347,22 @@ void Attachments::arm_if_wanted(Attachment& attachment) {
     attachment.skipped = sent.error().message();
     bell_.ring();
   }
+}
+
+// CUPTI can be finalized by who has subscribed to it alone: armed for the least there is, and let go at once.
+void Attachments::finalize_late(Attachment& attachment) {
+  const auto used = [&] { return processor_ns(pid_of(attachment)); };
+  if (!attachment.late_finalize.due(monotonic_ns(), used)) return;
+  attachment.late_finalize.trying();
+  auto config = config_.arm;
+  config.settings.kinds = PILLION_KIND_KERNEL;
+  attachment.settings = config.settings;
+  if (auto sent = attachment.session->arm(config); !sent) {
+    log(LogLevel::warning,
+        "process " + std::to_string(pid_of(attachment)) + ", to finalize CUPTI: " + sent.error().message());
+    return;
+  }
+  attachment.arming_to_finalize = true;
 }
 
 // Once there is nothing to wait for: it is armed, or it will not be.

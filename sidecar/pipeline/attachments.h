@@ -14,6 +14,7 @@
 #include "discovery/socket_directory.h"
 #include "join/window.h"
 #include "pipeline/drain_thread.h"
+#include "pipeline/late_finalize.h"
 #include "pipeline/target_code.h"
 #include "session/session.h"
 
@@ -127,8 +128,10 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
     std::string skipped;                      // why arm() could not even be sent
     std::string last_disarm;
     std::string residue;  // of the last detach; empty: none, or nothing stayed behind
-    bool asked = false;   // whether it has a CUDA context by now; the answer is under way
-    bool held = false;    // its program waits in cuInit for us
+    LateFinalize late_finalize;
+    bool arming_to_finalize = false;
+    bool asked = false;  // whether it has a CUDA context by now; the answer is under way
+    bool held = false;   // its program waits in cuInit for us
     std::uint32_t deadlines_missed = 0;
     std::uint64_t arm_again_ns = 0;
     std::vector<unwind::Mapping> to_fetch;  // files that no one has asked for yet
@@ -154,6 +157,7 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
 
   void look_after_sessions();
   void arm_if_wanted(Attachment& attachment);
+  void finalize_late(Attachment& attachment);
   void fetch_next_file(Attachment& attachment);
   void start_if_ready(Attachment& attachment);
   [[nodiscard]] CaptureSettings settings_for(const Attachment& attachment) const;

@@ -222,7 +222,7 @@ std::string residue_name(std::uint32_t residue) {
       name = "CUPTI loaded: several threads replay graphs";
       break;
     case PILLION_RESIDUE_NO_API_CALL:
-      name = "CUPTI loaded: no API call came to finalize in";
+      name = "CUPTI loaded, launches slower: no API call came to finalize in; tried again later";
       break;
     case PILLION_RESIDUE_NOT_ASKED:
       name = "CUPTI loaded: finalize was not asked for";
@@ -236,7 +236,9 @@ std::string residue_name(std::uint32_t residue) {
           "with graphs";
       break;
     case PILLION_RESIDUE_FINALIZED_OFTEN:
-      name = "CUPTI loaded: it was finalized often, and each time leaves memory behind";
+      name =
+          "CUPTI loaded, launches slower: it was finalized often, which leaves memory behind; tried again "
+          "later";
       break;
     case PILLION_RESIDUE_OLD_CUPTI:
       name = "CUPTI loaded: too old to finalize after graphs";

@@ -236,6 +236,27 @@ class DetachTest(ProfileTest):
         workload.truth()
         self.check_silent()
 
+    def test_an_idle_program_is_finalized_once_it_works_again(self):
+        """Nobody asks for a profile any more; its launches must not stay slower for that."""
+        workload = self.stepped()
+        sidecar = self.sidecar()
+        with Window(sidecar, 1) as window:
+            workload.launch(100)
+        self.assert_launches(window.take(), 100)
+        self.assertIn("no API call came", self.last_disarm(sidecar, workload.pid))
+
+        def finalized():
+            workload.launch(10_000)
+            return self.log.calls("cuptiFinalize")
+
+        wait_until(finalized, "CUPTI to be finalized late", 60, every=0.001)
+        wait_until(lambda: "CUPTI finalized" in self.last_disarm(sidecar, workload.pid), "it to be said")
+        with Window(sidecar, 1) as window:
+            workload.launch(300)
+        self.assert_launches(window.take(), 300)
+        workload.truth()
+        self.check_silent()
+
     def descriptors(self, pid):
         """Where they lead to, but for the double's own log."""
         targets = [os.readlink(f"/proc/{pid}/fd/{number}") for number in os.listdir(f"/proc/{pid}/fd")]

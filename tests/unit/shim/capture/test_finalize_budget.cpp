@@ -15,7 +15,7 @@ int take_all(FinalizeBudget& budget, std::uint64_t now_ns) {
 
 }  // namespace
 
-TEST_CASE("so many at once, then one each hour") {
+TEST_CASE("so many at once, then one at a time") {
   FinalizeBudget budget;
   const std::uint64_t start = 12'345;
   CHECK(take_all(budget, start) == FinalizeBudget::kAtOnce);
@@ -24,7 +24,7 @@ TEST_CASE("so many at once, then one each hour") {
   CHECK(take_all(budget, start + 4 * FinalizeBudget::kOneEachNs) == 3);
 }
 
-TEST_CASE("parts of an hour are not lost by asking") {
+TEST_CASE("parts of the time are not lost by asking") {
   FinalizeBudget budget;
   CHECK(take_all(budget, 0) == FinalizeBudget::kAtOnce);
   const std::uint64_t half = FinalizeBudget::kOneEachNs / 2;
