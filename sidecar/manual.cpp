@@ -27,6 +27,13 @@ constexpr Page kPages[] = {
   /metrics             for Prometheus
   /healthz, /readyz    whether it runs; whether a shim is attached
 
+Profiles show a program's insides, so the server answers this machine alone unless it is told otherwise: -listen beyond
+loopback needs -token-file (or -insecure), and requests under a name that is not localhost, the address of -listen or one
+of -allow-host are refused, for a web page could have it rebound. -listen unix:/PATH is for a socket in a shared folder
+(curl --unix-socket PATH http://localhost/status). -health-listen gives liveness, readiness and /metrics alone to
+everybody who reaches its address. At most 16 windows are open at a time, and 512 connections; a request's head has 64 KiB
+and 5 s.
+
 Between profiles the shims sleep. With -inject the shim is brought into programs that were started without it.
 )",
      "",
@@ -39,6 +46,7 @@ Between profiles the shims sleep. With -inject the shim is brought into programs
      R"(  CUDA_INJECTION64_PATH=/opt/pillion/libpillion.so PILLION_SOCKET_DIR=/tmp/pillion your-program &
   pillion serve -socket-dir /tmp/pillion &
   curl -f -o profile.pb.gz 'localhost:7070/profile?seconds=20'
+  pillion serve -listen :7070 -token-file /etc/pillion/token -allow-host gpu-7.example.com -health-listen :7071
 )"},
     {"record", "  pillion record [flags] [-pid N]\n  pillion record [flags] -- COMMAND ARGS...\n",
      "write one profile, of what is attached or of a command",
@@ -112,7 +120,8 @@ theirs.
   CUDA_INJECTION64_PATH=/opt/pillion/libpillion.so your-program
 )"},
     {"probe", "  pillion probe [flags] live|ready\n", "ask a running pillion; exit code 0 means yes",
-     R"(For probes of a container without curl: asks `pillion serve` on this machine for /healthz or /readyz.
+     R"(For probes of a container without curl: asks `pillion serve` on this machine for /healthz or /readyz. It has to be told
+the -listen and -token-file that serve has.
 )",
      R"(  live   whether its threads run
   ready  whether a shim is attached
@@ -124,6 +133,7 @@ theirs.
 )",
      R"(  pillion probe ready
   pillion probe -url http://localhost:7070 live
+  pillion probe -listen unix:/run/pillion/http.sock -token-file /etc/pillion/token live
 )"},
 };
 

@@ -34,6 +34,15 @@ int wait_until_done(const Options& options, Runtime& runtime, const std::stop_to
 }  // namespace
 
 int serve(const Options& options, const RuntimeFactory& make_runtime) {
+  std::optional<http::TokenFile> token;
+  if (!options.token_file.empty()) {
+    auto opened = http::TokenFile::open(options.token_file);
+    if (!opened) {
+      log(LogLevel::error, "flag -token-file: " + opened.error().message());
+      return kUsage;
+    }
+    token = std::move(*opened);
+  }
   // Somebody who signals twice does not want to wait for the clean end.
   const StopSignals signals([](int, bool) { std::_Exit(kInternal); });
   const auto runtime = make_runtime(options);
@@ -43,6 +52,9 @@ int serve(const Options& options, const RuntimeFactory& make_runtime) {
   }
   http::ServerConfig config;
   config.listen = options.listen;
+  config.allow_hosts = options.allow_hosts;
+  config.unix_mode = options.listen_mode;
+  config.token = std::move(token);
   config.health_listen = options.health_listen;
   const auto server = http::Server::create(config, runtime->service());
   if (!server) {

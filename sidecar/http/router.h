@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "http/access.h"
 #include "http/metrics.h"
 #include "http/parameters.h"
 #include "http/profile_service.h"
@@ -18,8 +20,9 @@ struct RouteRow;  // router.cpp
 
 // What one listener shows.
 struct Surface {
-  bool health_only = false;           // /healthz, /readyz, /metrics and nothing else
-  bool require_loopback_host = true;  // refuse a Host header that is not loopback's
+  bool health_only = false;                       // /healthz, /readyz, /metrics and nothing else
+  HostCheck hosts = HostCheck::none();            // which Host headers pass
+  std::optional<TokenFile> token = std::nullopt;  // what every request has to carry
 };
 
 struct RouterConfig {
@@ -31,8 +34,9 @@ struct Request {
   std::string method;
   std::string path;
   Parameters parameters;
-  std::string host;         // the Host header; empty when there is none
-  std::stop_token hung_up;  // the client went away, or the server stops
+  std::string host;           // the Host header; empty when there is none
+  std::string authorization;  // the same
+  std::stop_token hung_up;    // the client went away, or the server stops
 };
 
 // Counts one running window until it is destroyed.
@@ -72,6 +76,7 @@ class Router {
 
  private:
   [[nodiscard]] Reply answer(const Request& request, const Surface& surface);
+  [[nodiscard]] static std::optional<ServiceError> refuse(const Request& request, const Surface& surface);
   [[nodiscard]] Reply plain(const RouteRow& row);
   [[nodiscard]] Reply profile(const Request& request, const ProfileType* fixed_type);
   [[nodiscard]] Reply status();
