@@ -57,7 +57,9 @@ constexpr Flag kFlags[] = {
      "let -listen go beyond loopback without a token: whoever reaches the address reads profiles", kServe,
      kHasNoServer, [](Options& o, const std::string& text) { return store(parse_boolean(text), o.insecure); },
      true},
-    {"exit-with-workload", "", "false", "end, with exit code 0, when every attached process has ended",
+    {"exit-with-workload", "", "false",
+     "end, with exit code 0, when every attached process has ended, or every process of the pod without a "
+     "shim",
      kServe, ModeReasons(kRecord, "record always ends with its target") + kAttachesNothing,
      [](Options& o, const std::string& text) { return store(parse_boolean(text), o.exit_with_workload); },
      true},

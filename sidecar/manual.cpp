@@ -37,7 +37,7 @@ and 5 s.
 Between profiles the shims sleep. With -inject the shim is brought into programs that were started without it.
 )",
      "",
-     R"(  0  ended by a signal, or with -exit-with-workload by the end of the last process
+     R"(  0  ended by a signal, or with -exit-with-workload by the end of the last process, also where no shim ever came
   1  an internal error, such as an address that is in use
   2  wrong usage
   3  no shim came within -wait-for-shim

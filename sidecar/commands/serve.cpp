@@ -18,8 +18,10 @@ int wait_until_done(const Options& options, Runtime& runtime, const std::stop_to
     case WaitOutcome::refused:
       log(LogLevel::error, runtime.who_refused());
       return kRefused;
+    case WaitOutcome::gone:  // with -exit-with-workload
+      log(LogLevel::info, "the workload has ended, and no shim came");
+      return kDone;
     case WaitOutcome::failed:  // only record asks
-    case WaitOutcome::gone:    // as well
     case WaitOutcome::attached:
       break;
   }

@@ -79,6 +79,13 @@ TEST_CASE_METHOD(CommandFixture, "serve -exit-with-workload ends with the worklo
   CHECK(serving.get() == kDone);
 }
 
+TEST_CASE_METHOD(CommandFixture, "serve -exit-with-workload ends with a workload that never used CUDA") {
+  script.shim_comes = false;
+  script.target_gone = true;
+  CHECK(start({"serve", "-listen", free_address(), "-exit-with-workload", "-wait-for-shim=0"}).get() ==
+        kDone);
+}
+
 TEST_CASE_METHOD(CommandFixture,
                  "serve on a port that is taken, or with a runtime that does not start, ends with 1") {
   const auto listener = http::open_listener({"127.0.0.1", 0, {}});
