@@ -2,6 +2,7 @@
 
 #include "flag_tables.h"
 #include "flag_values.h"
+#include "http/access.h"
 #include "mode_reasons.h"
 
 namespace pillion {

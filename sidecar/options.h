@@ -13,7 +13,6 @@
 
 #include "base/log.h"
 #include "base/result.h"
-#include "http/access.h"
 #include "http/listen_address.h"
 #include "http/profile_service.h"
 #include "modes.h"

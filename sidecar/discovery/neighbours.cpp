@@ -33,28 +33,27 @@ bool has_ended(char state) { return state == 'Z' || state == 'X'; }
 
 }  // namespace
 
-std::optional<std::size_t> count_neighbours(const std::string& proc_root) {
+std::optional<bool> has_neighbours(const std::string& proc_root) {
   const auto own = read_stat(proc_root + "/self");
   std::error_code error;
   std::filesystem::directory_iterator entry(proc_root, error);
   if (error || !own) return std::nullopt;
-  std::size_t count = 0;
   for (; entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename();
     const bool number =
         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     if (!number || name == kPause) continue;
     const auto seen = read_stat(entry->path());
-    if (seen && seen->name != own->name && !has_ended(seen->state)) ++count;
+    if (seen && seen->name != own->name && !has_ended(seen->state)) return true;
   }
   if (error) return std::nullopt;
-  return count;
+  return false;
 }
 
 bool LastOneHere::look(Clock::time_point now) {
-  const auto neighbours = count_neighbours(proc_root_);
+  const auto neighbours = has_neighbours(proc_root_);
   if (!neighbours) return false;
-  if (*neighbours > 0) {
+  if (*neighbours) {
     had_neighbours_ = true;
     alone_since_.reset();
     return false;

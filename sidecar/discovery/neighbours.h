@@ -7,9 +7,9 @@
 
 namespace pillion::discovery {
 
-// The processes of the pod besides this program: all in /proc but pid 1 (the pod's pause container), those of
-// this program's name (probes), and those that have ended. Nothing when /proc cannot be read.
-[[nodiscard]] std::optional<std::size_t> count_neighbours(const std::string& proc_root = "/proc");
+// Whether the pod has processes besides this program: any in /proc but pid 1 (the pod's pause container),
+// those of this program's name (probes), and those that have ended. Nothing when /proc cannot be read.
+[[nodiscard]] std::optional<bool> has_neighbours(const std::string& proc_root = "/proc");
 
 // Notices that everybody else has left: there were neighbours, and for `patience` there has been none. Where
 // this program sees no process but its own from the start, it never says so. On one thread.

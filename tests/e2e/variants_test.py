@@ -6,6 +6,7 @@
 """
 
 import os
+import signal
 import sys
 import time
 import unittest
@@ -136,6 +137,35 @@ class Multi(Service, PodCase):
         self.assertEqual([process["pid"] for process in profile["processes"]], pids[:1])
 
 
+class Frozen(PodCase):
+    """A sidecar that hangs: the liveness probe comes to its own time limit, and the kubelet's rules do the rest."""
+
+    name = "frozen"
+
+    @classmethod
+    def manifest(cls):
+        pod = pod_spec.load(os.path.join(K8S, "pod.yaml"))
+        pod["spec"]["initContainers"][1]["livenessProbe"].update(periodSeconds=1, failureThreshold=2)
+        pod["spec"]["terminationGracePeriodSeconds"] = 1  # it cannot hear SIGTERM either
+        return pod
+
+    def test_1_it_is_restarted_and_the_workload_does_not_notice(self):
+        self.await_targets(1)
+        self.pod.exec("pillion", "pillion", "probe", "live")
+        os.kill(int(self.host_pid("pillion")), signal.SIGSTOP)
+        done = self.pod.exec("pillion", "pillion", "probe", "live", check=False, timeout=5)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no answer in time", done.stderr)
+        deadline = time.monotonic() + 30
+        while self.pod.container("pillion").restarts == 0:
+            self.assertLess(time.monotonic(), deadline, self.everything())
+            time.sleep(0.05)
+        self.await_targets(1)
+        self.assert_exact(self.profile(1))
+        self.assertEqual(self.pod.container("app").restarts, 0)
+        self.assertEqual(self.pod.logs("app").strip(), "")
+
+
 class Work:
     """A Job: it has to complete, by the workload's end alone."""
 
@@ -162,10 +192,16 @@ class ClassicJobWithoutCuda(PodCase):
     """The work fails before it ever uses CUDA: the sidecar must not keep the Job alive, nor hide the failure."""
 
     name = "job-without-cuda"
-    workload = ["sh", "-c", "sleep 1; exit 3"]
+    workload = ["sh", "-c", "sleep 4; exit 3"]
     manifest = ClassicJob.manifest
 
-    def test_1_the_job_ends_as_the_work_did(self):
+    def test_1_the_sidecar_lives_and_is_not_ready(self):
+        self.await_status("/healthz", 200)
+        self.assertEqual(self.get("/readyz")[0], 503)
+        codes = [self.pod.exec("pillion", "pillion", "probe", what, check=False).returncode for what in ("live", "ready")]
+        self.assertEqual(codes, [0, 3])
+
+    def test_2_the_job_ends_as_the_work_did(self):
         self.assertEqual(self.pod.wait(timeout=30), "Failed")
         self.assertEqual(self.pod.container("app").exit_code, 3)
         self.assertEqual(self.pod.container("pillion").exit_code, 0)
@@ -212,7 +248,7 @@ class Ephemeral(PodCase):
         self.assertEqual(self.pod.logs("app").strip(), "")
 
 
-CASES = [TwoUsers, Evidence, Component, Multi, ClassicJob, ClassicJobWithoutCuda, ComponentJob, Ephemeral]
+CASES = [TwoUsers, Evidence, Component, Multi, ClassicJob, ClassicJobWithoutCuda, ComponentJob, Ephemeral, Frozen]
 
 
 if __name__ == "__main__":

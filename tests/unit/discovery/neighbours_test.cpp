@@ -25,21 +25,21 @@ struct Proc {
 
 TEST_CASE("neighbours are neither the pod's pause, nor pillion, nor those that have ended") {
   const Proc proc;
-  CHECK_FALSE(count_neighbours(proc.folder.path()));  // no /proc/self
+  CHECK_FALSE(has_neighbours(proc.folder.path()).has_value());  // no /proc/self
   proc.put("self", "pillion");
   proc.put("1", "pause");
   proc.put("7", "pillion");
   proc.put("31", "pillion", 'R');  // a probe
   proc.put("40", "python3", 'Z');
   proc.put("sys", "not a process");
-  CHECK(count_neighbours(proc.folder.path()) == 0u);
+  CHECK(has_neighbours(proc.folder.path()) == false);
   proc.put("41", "a) Z (b");
   std::filesystem::create_directory(proc.folder / "42");  // gone while one looks
-  CHECK(count_neighbours(proc.folder.path()) == 1u);
-  CHECK_FALSE(count_neighbours(proc.folder / "none"));
+  CHECK(has_neighbours(proc.folder.path()) == true);
+  CHECK_FALSE(has_neighbours(proc.folder / "none").has_value());
 }
 
-TEST_CASE("there is always somebody here on this machine") { CHECK(count_neighbours().value() > 0); }
+TEST_CASE("there is always somebody here on this machine") { CHECK(has_neighbours() == true); }
 
 TEST_CASE("the last one here knows it after its patience, and only if others have been there") {
   const Proc proc;
