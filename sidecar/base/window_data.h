@@ -66,8 +66,8 @@ struct SyncSample {
   std::uint32_t context = 0;                         // CUPTI's id; 0: not known
   Attribution attribution = Attribution::unsampled;  // exact, context, unsampled or other
   StackId stack = 0;
+  bool open = false;        // these had not returned when the window ended
   std::uint64_t calls = 0;  // under way in the window
-  std::uint64_t open = 0;   // of those, not returned when it ended
   std::uint64_t ns = 0;
 };
 

@@ -202,7 +202,7 @@ TEST_CASE("a synchronisation call finds its return and its stack, whichever come
   REQUIRE(data.syncs.size() == 1);
   CHECK(data.syncs[0].ns == 1000);
   CHECK(data.syncs[0].calls == 1);
-  CHECK(data.syncs[0].open == 0);
+  CHECK_FALSE(data.syncs[0].open);
   CHECK(data.syncs[0].stack == 9);
   CHECK(data.syncs[0].attribution == Attribution::exact);
   CHECK(data.syncs[0].cbid == 126);
@@ -223,10 +223,10 @@ TEST_CASE("a call counts with what of it lies in the window") {
     s.joiner.on_returned(sync_returned(5, kArmed + 300));
     const WindowData first = close(s, 1, kArmed + 200);
     CHECK(sync_ns(first) == 100);
-    CHECK(first.syncs.at(0).open == 1);
+    CHECK(first.syncs.at(0).open);
     const WindowData second = close(s, 2, kArmed + 400);
     CHECK(sync_ns(second) == 150);
-    CHECK(second.syncs.at(0).open == 0);
+    CHECK_FALSE(second.syncs.at(0).open);
     CHECK(close(s, 3, kArmed + 500).syncs.empty());
   }
   SECTION("it goes on") {
@@ -242,6 +242,46 @@ TEST_CASE("a call counts with what of it lies in the window") {
     CHECK(sync_ns(close(s, 2, kArmed + 400)) == 170);
     CHECK(sync_ns(close(s, 3, kArmed + 500)) == 20);
   }
+}
+
+TEST_CASE("of the calls of one place, the one that goes on stands apart from those that returned") {
+  const bool sampled = GENERATE(true, false);
+  Session s;
+  open(s);
+  const StackId stack = sampled ? 9 : 0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    s.joiner.on_sync(sync_call(1 + i, kT1 - 1000 + 100 * i, sampled));
+    if (sampled) s.joiner.on_stack(1 + i, 5, stack, StackEnding::rooted);
+    if (i < 3) s.joiner.on_returned(sync_returned(1 + i, kT1 - 990 + 100 * i));
+  }
+  const WindowData data = close(s);
+  REQUIRE(data.syncs.size() == 2);
+  CHECK(sync_ns(data) == 3 * 10 + 700);
+  for (const SyncSample& sync : data.syncs) {
+    CHECK(sync.calls == (sync.open ? 1 : 3));
+    CHECK(sync.ns == (sync.open ? 700 : 30));
+    CHECK(sync.stack == stack);
+  }
+  CHECK(data.syncs[0].open != data.syncs[1].open);
+  CHECK(data.counters.syncs_open == 1);
+}
+
+TEST_CASE("past the limit on samples calls are merged, and the one that goes on still stands apart") {
+  Limits limits;
+  limits.sync_cells_max = 1;
+  Session s(limits);
+  open(s);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    s.joiner.on_sync(sync_call(1 + i, kT1 - 100, false, 100 + i));
+    if (i < 3) s.joiner.on_returned(sync_returned(1 + i, kT1 - 90));
+  }
+  const WindowData data = close(s);
+  CHECK(sync_ns(data) == 130);
+  CHECK(data.counters.sync_cells_merged == 3);
+  REQUIRE(data.syncs.size() == 3);
+  std::uint64_t open_ns = 0;
+  for (const SyncSample& sync : data.syncs) open_ns += sync.open ? sync.ns : 0;
+  CHECK(open_ns == 100);
 }
 
 TEST_CASE("calls without a stack of their own are spread over those of their key, to the last nanosecond") {
