@@ -9,6 +9,7 @@
 
 #include "profile/api_names.h"
 #include "profile/quality.h"
+#include "profile/recorded_kinds.h"
 #include "profile/sample_labels.h"
 #include "profile/stack_builder.h"
 #include "profile/window_description.h"
@@ -186,6 +187,11 @@ void Builder::add_latencies(const TargetInput& target) {
 
 Profile Builder::run() {
   describe_window(input_, profile_);
+  // Zeros would be read as calls that took no time. It is the last of the types, so what stays keeps its
+  // place.
+  static_assert(kLaunchTimeNs == kValues - 1);
+  if (!any_recorded(input_, PILLION_KIND_CALLS))
+    profile_.value_types = profile_.value_types.first(kLaunchTimeNs);
   for (const TargetInput& target : input_.targets) {
     if (target.data != nullptr) add_rows(target);
   }

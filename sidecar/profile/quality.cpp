@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "profile/anomalies.h"
+#include "profile/recorded_kinds.h"
 #include "profile/stack_builder.h"
 #include "profile/text.h"
 
@@ -276,6 +277,7 @@ void describe_quality(const BuildInput& input, const StackCounts& stacks, Profil
   out.text("driver_version",
            each(input, [](const auto& t) { return std::to_string(t.quality.driver_version); }));
   out.text("cupti_path", each(input, [](const auto& t) { return t.quality.cupti_path; }));
+  note_unrecorded(input, profile);
   conditions(input, profile);
   for (Anomaly& anomaly : anomalies_of(counts_of(input, stacks, idle != nullptr ? *idle : IdleCounters{}))) {
     profile.anomalies.push_back(std::move(anomaly));

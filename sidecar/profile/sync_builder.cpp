@@ -113,11 +113,6 @@ Profile SyncBuilder::run() {
   profile_.value_types = kSyncValueTypes;
   describe_window(input_, profile_);
   for (const TargetInput& target : input_.targets) {
-    if ((target.quality.settings.kinds & PILLION_KIND_SYNC) == 0) {
-      profile_.anomalies.push_back({"syncs_not_recorded", 1,
-                                    "a process was recorded without its synchronisation calls",
-                                    "kinds " + kinds_text(target.quality.settings.kinds)});
-    }
     if (target.data == nullptr) continue;
     for (const SyncSample& sync : target.data->syncs) add(target, sync);
   }

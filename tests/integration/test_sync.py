@@ -234,11 +234,19 @@ class Sync(ProfileTest):
                 thread.join()
             self.assertEqual(sidecar.request("/profile?seconds=1&type=sync&device=0")[0], 400)
             wait_until(lambda: windows_open(sidecar) == 0, "no window")
-            kinds = {"kinds": "kernel,memcpy,memset,stacks"}
-            with Window(sidecar, 2, **kinds) as without, Window(sidecar, 2, type="sync", **kinds) as none:
+            for query in ("type=sync&kinds=kernel,memcpy", "type=idle&kinds=memcpy,memset"):
+                self.assertEqual(sidecar.request(f"/profile?seconds=1&{query}")[0], 400, query)
+            # The second and the third take what the first has put in force.
+            with Window(sidecar, 2, kinds="kernel,memcpy,memset,stacks") as without, \
+                    Window(sidecar, 2, type="sync") as none, Window(sidecar, 2, type="idle") as idle:
                 waits.tell("stream", 5)
             plain = without.take()
-            self.assertIn("syncs_not_recorded", [one["kind"] for one in none.take()["quality"]["anomalies"]])
+            for profile in (none.take(), idle.take()):
+                [said] = [one for one in profile["quality"]["anomalies"] if one["kind"].endswith("_not_recorded")]
+                self.assertEqual(said["kind"], "syncs_not_recorded")
+                self.assertIn(f"process {waits.pid}, kinds kernel,memcpy,memset,stacks", said["detail"])
+            self.assertIn("calls_not_recorded", [one["kind"] for one in plain["quality"]["anomalies"]])
+            self.assertTrue(all("launch_time_ns" not in row for row in plain["kernels"] + plain["stacks"]))
             waits.truth()
         status, _, folded = answers["type=sync&format=folded"]
         self.assertEqual(status, 200)

@@ -86,31 +86,33 @@ TEST_CASE_METHOD(ServerFixture, "a service error becomes its status and JSON") {
 
 TEST_CASE_METHOD(ServerFixture,
                  "parameters out of range, unknown or repeated are named, and open no window") {
-  const auto [query, named] =
-      GENERATE(table<std::string, std::string>({{"seconds=0", "seconds"},
-                                                {"seconds=3601", "3600"},
-                                                {"seconds=-1", "seconds"},
-                                                {"seconds=", "seconds"},
-                                                {"seconds=1.5", "seconds"},
-                                                {"seconds=5s", "seconds"},
-                                                {"seconds=99999999999999999999", "seconds"},
-                                                {"seconds=%00", "seconds"},
-                                                {"seconds=+5", "seconds"},
-                                                {"seconds", "seconds"},
-                                                {"pid=0", "pid"},
-                                                {"pid=4194305", "4194304"},
-                                                {"pid=self", "pid"},
-                                                {"device=-1", "device"},
-                                                {"device=1024", "1023"},
-                                                {"type=cuda", "cuda"},
-                                                {"type=", "type"},
-                                                {"format=svg", "svg"},
-                                                {"format=PPROF", "PPROF"},
-                                                {"second=5", "second"},
-                                                {"seconds=5&x=1", "x"},
-                                                {"=5", "unknown"},
-                                                {"seconds=5&seconds=5", "twice"},
-                                                {"seconds=5&pid=1&pid=2", "pid is given twice"}}));
+  const auto [query, named] = GENERATE(
+      table<std::string, std::string>({{"seconds=0", "seconds"},
+                                       {"seconds=3601", "3600"},
+                                       {"seconds=-1", "seconds"},
+                                       {"seconds=", "seconds"},
+                                       {"seconds=1.5", "seconds"},
+                                       {"seconds=5s", "seconds"},
+                                       {"seconds=99999999999999999999", "seconds"},
+                                       {"seconds=%00", "seconds"},
+                                       {"seconds=+5", "seconds"},
+                                       {"seconds", "seconds"},
+                                       {"pid=0", "pid"},
+                                       {"pid=4194305", "4194304"},
+                                       {"pid=self", "pid"},
+                                       {"device=-1", "device"},
+                                       {"device=1024", "1023"},
+                                       {"type=cuda", "not one of gpu, idle, sync\""},
+                                       {"type=sync&kinds=kernel,memcpy,calls", "needs the kind sync"},
+                                       {"kinds=memcpy,sync&type=idle", "needs the kind kernel"},
+                                       {"type=", "type"},
+                                       {"format=svg", "svg"},
+                                       {"format=PPROF", "PPROF"},
+                                       {"second=5", "second"},
+                                       {"seconds=5&x=1", "x"},
+                                       {"=5", "unknown"},
+                                       {"seconds=5&seconds=5", "twice"},
+                                       {"seconds=5&pid=1&pid=2", "pid is given twice"}}));
   const auto response = get("/profile?" + query);
   INFO(query << " -> " << response.body);
   CHECK(response.status == 400);
@@ -122,7 +124,8 @@ TEST_CASE_METHOD(ServerFixture,
 TEST_CASE_METHOD(ServerFixture, "the ends of each range are accepted") {
   service.release_windows();
   for (const char* query : {"seconds=1", "seconds=3600", "pid=1", "pid=4194304", "device=0", "device=1023",
-                            "type=offcpu", "format=folded", "format=json", "", "&", "seconds=%35"}) {
+                            "type=offcpu", "type=idle&kinds=kernel", "type=sync&kinds=memcpy,sync",
+                            "format=folded", "format=json", "", "&", "seconds=%35"}) {
     INFO(query);
     CHECK(get(std::string("/profile?") + query).status == 200);
   }
