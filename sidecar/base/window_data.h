@@ -88,6 +88,7 @@ struct JoinCounters {
   std::uint64_t invalid_before_launch = 0;    // [member]
   std::uint64_t invalid_outside_session = 0;  // [member]
   std::uint64_t pending = 0;           // [member] launched in the window, no execution yet when it closed
+  std::uint64_t pending_earlier = 0;   // [member] launched before the window, no execution yet when it closed
   std::uint64_t evicted_unjoined = 0;  // launches that left a full table before any execution came
   std::uint64_t launches_duplicate = 0;
   std::uint64_t failed_unmatched = 0;  // failures whose launch record never came

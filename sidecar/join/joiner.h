@@ -106,8 +106,9 @@ class Joiner {
   void observe(SettledObserver* observer) { observer_ = observer; }
   // The executions that are not settled yet, as they would be now.
   void visit_waiting(const std::function<void(const Settled&)>& visit) const;
-  // The first launch before `before_ns` of which no execution has come. Walks the table.
-  [[nodiscard]] std::optional<std::uint64_t> pending_since(std::uint64_t before_ns) const;
+  // The first launch before `before_ns` of which no execution has come, with what a launch alone tells: all
+  // that is of an execution is 0. Walks the table.
+  [[nodiscard]] std::optional<Settled> first_pending(std::uint64_t before_ns) const;
   // Idle time with attribution context goes to the stacks seen for its key, to the last nanosecond; other
   // comes out as it is.
   void spread(const IdleSample& sample, std::vector<IdleSample>& out) const;
@@ -186,6 +187,7 @@ class Joiner {
   void tell_observer(const SyncInterval& call, std::uint64_t end_ns) const;
   void close_open_calls(Window& closing) const;
 
+  static void attribute(const Launch& launch, Settled& settled);
   [[nodiscard]] Settled judge(const Execution& execution, const Launch* launch, Key key) const;
   void settle(const Execution& execution, Launch* launch, Key key);
   [[nodiscard]] Window* window(WindowId id);

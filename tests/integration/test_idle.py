@@ -11,7 +11,7 @@ import time
 import unittest
 
 from harness import Bench, Window, functions, main, wait_until
-from losses import anomalies
+from losses import anomalies, details
 from recording import Recording, workload
 
 MS = 1_000_000
@@ -89,7 +89,7 @@ class IdleTest(unittest.TestCase):
 
 
 class Causes(IdleTest):
-    def take(self, seconds, *scripts, devices=1, expect_devices=None, pause=0.1, **environment):
+    def take(self, seconds, *scripts, devices=1, expect_devices=None, pause=0.1, odd=(), **environment):
         """The profile of one process that has done these scripts in the window."""
         script = Scripted(self.bench, devices, **environment)
         sidecar = self.sidecar()
@@ -100,7 +100,7 @@ class Causes(IdleTest):
                 script.run(*steps)
             profile = window.take()
         script.end()
-        self.assertEqual(anomalies(profile), {})
+        self.assertEqual(anomalies(profile), dict(odd))
         return self.check(profile, expect_devices or devices)
 
     def test_host_bound_is_at_the_launch_behind_the_sleep(self):
@@ -141,13 +141,57 @@ class Causes(IdleTest):
         self.assertEqual(profile["device_idle"][0]["idle_by_cause_ns"]["copy"], 0)
 
     def test_unknown_is_what_a_launch_that_has_not_run_leaves_open(self):
-        profile = self.take(1, ["spin 0 0 0 2000000", "sleep 200", "spin 1 0 0 3000000000"])
+        profile = self.take(1, ["spin 0 0 0 2000000", "sleep 200", "spin 1 0 0 3000000000"],
+                            odd={"launches_pending": 1})
         device = profile["device_idle"][0]
         self.assertEqual(device["busy_ns"], 2 * MS)
         end = rows(profile, cause="host-bound", edge="end")
         self.assert_about(end, 200 - 2 - LATENCY_MS, 20)
-        self.assertGreater(rows(profile, cause="unknown", edge="end"), 500 * MS)
+        unknown = rows(profile, cause="unknown", edge="end")
+        self.assertGreater(unknown, 500 * MS)
+        self.assertEqual(rows(profile, "site<1>", "unknown", edge="end"), unknown)
         self.assertEqual(profile["quality"]["pending"], 1)
+
+    def test_a_kernel_that_outlasts_the_window_is_named(self):
+        """Launched before it, or in it: nothing is known of it but its launch."""
+        script = Scripted(self.bench)
+        sidecar = self.sidecar()
+        with Window(sidecar, 1, type="idle"):
+            script.run("spin 0 0 0 2000000", "sync 0 0")
+        script.run("spin 1 0 0 4000000000", "spin 0 0 0 1000000")
+        with Window(sidecar, 1, type="idle") as first, Window(sidecar, 1) as gpu:
+            idle, ran = first.take(), gpu.take()
+        script.run("sync 0 0")
+        with Window(sidecar, 1, type="idle") as last:
+            after = last.take()
+        script.end()
+        length = self.check(idle)["window"]["duration_ns"]
+        self.assertEqual(rows(idle, "site<1>", "unknown", edge="both"), length)
+        self.assertIn("[launched, its GPU record had not come: it may have run]",
+                      {name for stack in idle["stacks"] for name in functions(idle, stack)})
+        for profile in (idle, ran):
+            self.assertEqual((profile["quality"]["pending"], profile["quality"]["pending_earlier"]), (0, 2))
+            self.assertEqual(anomalies(profile), {"launches_pending": 2})
+        self.assertIn("unknown", details(idle, "launches_pending")[0])
+        self.assertEqual(ran["kernels"], [])
+        self.assertEqual(anomalies(self.check(after)), {})
+        self.assertEqual(rows(after, cause="unknown"), 0)
+
+    def test_records_behind_a_long_kernel(self):
+        """The buffer does not come back: no record, and the reason is that and no other."""
+        script = Scripted(self.bench)
+        sidecar = self.sidecar()
+        with Window(sidecar, 1):
+            script.run("spin 0 0 0 2000000", "sync 0 0")
+        with Window(sidecar, 1) as few, Window(sidecar, 1, type="idle") as idle:
+            script.run("spin 1 0 0 3000000000", "spin 0 0 1 1000000")
+            profiles = few.take(), idle.take()
+        for profile in profiles:
+            [why] = details(profile, "no_gpu_records")
+            self.assertIn("a kernel runs that holds them back", why)
+            self.assertNotIn("libcupti", why)
+        script.run("sync 0 0")
+        script.end()
 
     def test_edges_are_rows_of_their_own(self):
         profile = self.take(1, ["spin 0 0 0 2000000", "sleep 20", "spin 0 0 0 2000000", "sync 0 0"], pause=0.2)

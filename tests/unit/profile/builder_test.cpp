@@ -194,6 +194,44 @@ TEST_CASE("launches without one GPU record are an anomaly") {
   const Profile p = e.make();
   REQUIRE(p.anomalies.size() == 1);
   CHECK(p.anomalies[0].kind == "no_gpu_records");
+  CHECK(p.anomalies[0].detail.starts_with("libcupti does not fit"));
+}
+
+TEST_CASE("launches that are pending may hold the records of others back, and that is said") {
+  Example e;
+  e.data.samples.clear();
+  e.data.counters = {};
+  e.data.counters.launches = e.data.counters.pending = 5;
+  e.data.counters.pending_earlier = 1;
+  Profile p = e.make();
+  REQUIRE(p.anomalies.size() == 2);
+  CHECK(p.anomalies[0].kind == "no_gpu_records");
+  CHECK(p.anomalies[0].detail.starts_with("either a kernel runs that holds them back"));
+  CHECK(p.anomalies[0].detail.find("or libcupti does not fit") != std::string::npos);
+  CHECK(p.anomalies[1].kind == "launches_pending");
+  CHECK(p.anomalies[1].total == 6);
+  CHECK(quality(p, "pending_earlier") == "1");
+  e.input.targets[0].quality.executions_before = 7;  // so libcupti fits
+  p = e.make();
+  CHECK(p.anomalies[0].detail.starts_with("a kernel runs that holds them back"));
+  CHECK(p.anomalies[0].detail.find("libcupti") == std::string::npos);
+}
+
+TEST_CASE("launches are not called pending whose record is known to be lost, or whose process has ended") {
+  Example e;
+  e.data.counters.pending = 5;
+  CHECK(e.make().anomalies.front().kind == "launches_pending");
+  e.input.targets[0].quality.executions_lost = 4;
+  CHECK(e.make().anomalies.front().total == 1);
+  e.input.targets[0].quality.executions_lost = 9;
+  const auto pending = [](const Profile& p) {
+    return std::any_of(p.anomalies.begin(), p.anomalies.end(),
+                       [](const Anomaly& a) { return a.kind == "launches_pending"; });
+  };
+  CHECK_FALSE(pending(e.make()));
+  e.input.targets[0].quality.executions_lost = 0;
+  e.input.targets[0].quality.ended_early = "the process has ended";
+  CHECK_FALSE(pending(e.make()));
 }
 
 TEST_CASE("a window without targets or with a failed one is an empty profile, not a crash") {

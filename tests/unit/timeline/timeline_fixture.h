@@ -64,6 +64,17 @@ struct Row {
   IdleEdge edge = IdleEdge::none;
 };
 
+// Nanoseconds of the rows of this kind on `device` that a launch has whose execution did not come.
+inline std::uint64_t pending_ns(const IdleData& data, const Row& row, std::uint32_t device = 0) {
+  std::uint64_t total = 0;
+  for (const IdleSample& sample : data.samples) {
+    if (sample.pending && !sample.ended && sample.launch.device == device &&
+        sample.launch.stack == row.site && sample.cause == row.cause && sample.edge == row.edge)
+      total += sample.ns;
+  }
+  return total;
+}
+
 // Nanoseconds of the rows of this kind on `device`; site 0: that nothing ended.
 inline std::uint64_t ns(const IdleData& data, const Row& row, std::uint32_t device = 0) {
   std::uint64_t total = 0;
