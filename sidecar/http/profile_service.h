@@ -71,7 +71,8 @@ struct ServiceReply {
   int status = 200;
   std::string content_type;  // empty: content_type(format)
   std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;  // pprof: already gzipped
+  std::string body;           // pprof: already gzipped
+  std::string empty_because;  // one line of ASCII: why there is nothing in it; empty: there is
 };
 
 using ServiceResult = tl::expected<ServiceReply, ServiceError>;

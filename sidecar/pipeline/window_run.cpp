@@ -290,12 +290,13 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   request.cut_short = cut_short_;
   request.unsettled = unsettled_;
   request.clock_steps = stages_.drain.clock_watch().look() - clock_steps_;
-  auto body = stages_.build.render(std::move(request));
-  if (!body) {
-    return tl::make_unexpected(http::ServiceError{http::ErrorCode::internal, body.error().message(), {}});
+  auto rendered = stages_.build.render(std::move(request));
+  if (!rendered) {
+    return tl::make_unexpected(http::ServiceError{http::ErrorCode::internal, rendered.error().message(), {}});
   }
   http::ServiceReply reply;
-  reply.body = std::move(*body);
+  reply.body = std::move(rendered->body);
+  reply.empty_because = std::move(rendered->empty_because);
   return reply;
 }
 

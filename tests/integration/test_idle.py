@@ -3,6 +3,7 @@
 of the double, and each cause stands at the launch that the script put behind it."""
 import collections
 import gzip
+import os
 import re
 import shutil
 import subprocess
@@ -359,6 +360,12 @@ class Outputs(IdleTest):
         top = subprocess.run(["go", "tool", "pprof", "-top", str(path)], capture_output=True, text=True, check=True)
         self.assertIn("Type: gpu_idle", top.stdout)
         self.assertRegex(top.stdout, r"idle: host-bound")
+        for kind, value in (("idle", "gpu_idle"), ("sync", "sync_time")):
+            url = f"http://127.0.0.1:{sidecar.port}/debug/pprof/{kind}?seconds=1"
+            top = self.during(sidecar, script, lambda url=url: subprocess.run(
+                ["go", "tool", "pprof", "-top", url], capture_output=True, text=True,
+                env={**os.environ, "PPROF_TMPDIR": str(self.bench.folder)}))
+            self.assertIn(f"Type: {value}", top.stdout, top.stderr)
         script.end()
 
     def test_record(self):

@@ -8,6 +8,7 @@ import threading
 import unittest
 
 from harness import Bench, ProfileTest, Window, functions, wait_until, windows_open
+from recording import Recording, workload
 
 SPIN_NS = 1_000_000
 NAMES = {"stream": "cuStreamSynchronize", "thread_stream": "cuStreamSynchronize", "context": "cuCtxSynchronize",
@@ -212,6 +213,19 @@ class Sync(ProfileTest):
         sites = {function for stack in profile["stacks"] if stack["labels"].get("cause") == "synchronising"
                  for function in functions(profile, stack)}
         self.assertTrue(any("run_way" in site for site in sites), sites)
+
+    def test_an_empty_folded_profile_says_why(self):
+        with Bench() as bench:
+            waits, sidecar = started(bench)
+            for kind, words in (("sync", "no thread was in a call that waits"), ("gpu", "no kernel, copy or memset")):
+                status, headers, body = sidecar.request(f"/profile?seconds=1&type={kind}&format=folded")
+                self.assertEqual((status, body), (200, b""))
+                self.assertIn(words, headers["Pillion-Empty"])
+            waits.truth()
+            recording = Recording(bench, "-kinds", "memset", "--", *workload("launch_loop", "--iterations", 5),
+                                  name="empty.folded", form="folded")
+            recording.finish()
+            self.assertIn("the profile is empty: nothing of the kinds that are recorded (memset) ended", recording.log())
 
     def test_formats_and_kinds(self):
         with Bench() as bench:

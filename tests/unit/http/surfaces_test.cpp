@@ -31,6 +31,23 @@ TEST_CASE_METHOD(ServerFixture, "only pprof is offered as a file to keep") {
   CHECK(get("/profile?format=folded").headers.at("Content-Type") == "text/plain; charset=utf-8");
 }
 
+TEST_CASE_METHOD(ServerFixture, "an empty profile says in a header why it is") {
+  service.release_windows();
+  CHECK(get("/profile?format=folded").headers.count("Pillion-Empty") == 0);
+  service.set_empty_because("no thread waited");
+  CHECK(get("/profile?format=folded").headers.at("Pillion-Empty") == "no thread waited");
+}
+
+TEST_CASE_METHOD(ServerFixture, "the pages list the types that are taken, and no other") {
+  const std::string home = get("/").body, index = get("/debug/pprof/").body;
+  for (const char* type : {"idle", "sync"}) {
+    CHECK(home.find(std::string("type=") + type) != std::string::npos);
+    CHECK(index.find(std::string("\"/debug/pprof/") + type) != std::string::npos);
+  }
+  for (const char* type : {"profile", "heap", "allocs"})
+    CHECK(index.find(std::string("\"/debug/pprof/") + type) == std::string::npos);
+}
+
 TEST_CASE_METHOD(ServerFixture, "profile without parameters is 20 s of gpu as pprof") {
   service.release_windows();
   CHECK(get("/profile").status == 200);
@@ -45,6 +62,8 @@ TEST_CASE_METHOD(ServerFixture, "profile without parameters is 20 s of gpu as pp
 TEST_CASE_METHOD(ServerFixture, "the pprof paths have their types") {
   service.release_windows();
   const auto [path, type] = GENERATE(table<std::string, ProfileType>({{"gpu", ProfileType::gpu},
+                                                                      {"idle", ProfileType::idle},
+                                                                      {"sync", ProfileType::sync},
                                                                       {"profile", ProfileType::cpu},
                                                                       {"heap", ProfileType::heap},
                                                                       {"allocs", ProfileType::allocs}}));
