@@ -104,14 +104,16 @@ struct JoinCounters {
   std::uint64_t names_refused = 0;                  // kernel names past the limits on number or bytes
   std::uint64_t threads_refused = 0;
   std::uint64_t overhead_records = 0;
-  std::uint64_t overhead_ns = 0;          // CUPTI's own overhead records, all kinds
-  std::uint64_t returns_missing = 0;      // launch calls whose duration was not known when they were executed
+  std::uint64_t overhead_ns = 0;  // CUPTI's own overhead records, all kinds
+  std::uint64_t call_durations_missing =
+      0;                                  // launch calls whose duration was not known when they were executed
   std::uint64_t returns_unmatched = 0;    // returns of calls whose record never came
   std::uint64_t latency_rows_merged = 0;  // [member] executions whose latencies stand under [other]
   std::uint64_t syncs = 0;                // [member] synchronisation calls under way in the window
   std::uint64_t syncs_open = 0;           // [member] of those, not returned when it closed
   std::uint64_t sync_cells_merged = 0;    // [member] calls merged into [other]
-  std::uint64_t syncs_evicted = 0;        // calls forgotten before they had returned: too many were open
+  std::uint64_t syncs_lost =
+      0;  // calls forgotten before they had returned: too many open, or their return lost
 };
 
 struct WindowData {

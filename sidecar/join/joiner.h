@@ -79,7 +79,8 @@ class Joiner {
   // stack_wait_ns.
   void on_stack(std::uint32_t correlation, std::uint64_t context_key, StackId stack, StackEnding ending);
 
-  // The session's records are complete: what goes on by now ended at `now_ns` at the latest.
+  // The session's records are complete: no return comes any more. Executions that wait for one are settled
+  // without it, and calls that have not returned count up to `now_ns`.
   void on_session_end(std::uint64_t now_ns);
 
   // Once per drain of all of the target's rings, after their heads were read and before a record is
@@ -133,7 +134,8 @@ class Joiner {
     std::uint32_t tid = 0;
     std::uint32_t cbid = 0;
     std::uint32_t executions = 0;
-    ExecutionPool::Chain waiting = ExecutionPool::kEmpty;  // for the stack
+    // Those that came before the stack or the call's return was known, while waits() says so.
+    ExecutionPool::Chain waiting = ExecutionPool::kEmpty;
     StackId stack = 0;
     StackState stack_state = StackState::none;
     bool several = false;                        // more than one execution may come
@@ -211,7 +213,8 @@ class Joiner {
       return_order_;         // launches that were executed and wait for their return, since which cycle
   FlatMap<Key, Held> held_;  // executions without launch
   std::deque<Timed> held_order_;
-  FlatMap<Key, Early> early_;  // stacks and failures without launch
+  // What came before the record of its call (a launch, or a synchronisation): stacks, failures, returns.
+  FlatMap<Key, Early> early_;
   std::deque<Timed> early_order_;
   ExecutionPool pool_;
   ContextStacks context_stacks_;

@@ -107,7 +107,7 @@ Result<Rendered> BuildThread::render(BuildRequest request) {
 
 Result<Rendered> BuildThread::build(BuildRequest request) {
   CodeNames names(code_, files_, symbolizer_);
-  for (const auto& part : request.parts) names.add(part.target, part.codes);
+  for (const auto& part : request.parts) names.add(part.session, part.codes);
   const auto input = input_of(request, pod_);
   const auto build_type = [&] {
     if (request.idle) return profile::build_idle(input, *request.idle, names);

@@ -113,7 +113,7 @@ IdleBuilder::Group IdleBuilder::group_of(const IdleSample& sample) {
   const TargetInput* of = target(sample.session);
   const std::uint32_t api = launch.cbid == 0 ? 0 : stacks_.pseudo(api_name(launch.cbid));
   const std::uint32_t list =
-      of != nullptr ? stacks_.of_launch(of->id, of->stacks, launch) : stacks_.pseudo_stack("[unsampled]");
+      of != nullptr ? stacks_.of_launch(*of, launch) : stacks_.pseudo_stack("[unsampled]");
   const std::uint32_t pending =
       sample.pending ? stacks_.pseudo("[launched, its GPU record had not come: it may have run]") : 0;
   return {leaf, edge, pending, api, list};

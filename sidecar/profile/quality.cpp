@@ -98,12 +98,12 @@ void join_counters(Writer& out) {
   out.count("threads_refused", &C::threads_refused);
   out.count("cupti_overhead_records", &C::overhead_records);
   out.count("cupti_overhead_ns", &C::overhead_ns);
-  out.count("call_durations_missing", &C::returns_missing);
+  out.count("call_durations_missing", &C::call_durations_missing);
   out.count("returns_unmatched", &C::returns_unmatched);
   out.count("latency_rows_merged", &C::latency_rows_merged);
   out.count("syncs", &C::syncs);
   out.count("syncs_open", &C::syncs_open);
-  out.count("syncs_lost", &C::syncs_evicted);
+  out.count("syncs_lost", &C::syncs_lost);
   out.count("sync_cells_merged", &C::sync_cells_merged);
 }
 

@@ -56,7 +56,7 @@ void SyncBuilder::add(const TargetInput& target, const SyncSample& sync) {
   const JoinedSample place = place_of(sync);
   Sample out;
   out.locations.push_back(stacks_.pseudo(api_name(sync.cbid)));
-  const auto& frames = stacks_.frames(stacks_.of_launch(target.id, target.stacks, place));
+  const auto& frames = stacks_.frames(stacks_.of_launch(target, place));
   out.locations.insert(out.locations.end(), frames.begin(), frames.end());
   labels_.process(out, target);
   if (sync.attribution != Attribution::other) {

@@ -271,10 +271,43 @@ TEST_CASE("stacks past the limit merge into [other], the smallest first, conserv
   CHECK(merged == small);
 }
 
+TEST_CASE("a process that was armed again has its own numbers of stacks, kernels and Python functions") {
+  Example a;
+  Example b;
+  for (Example* e : {&a, &b}) {
+    const std::uint64_t address = e == &a ? 0x100 : 0x200;
+    const StackId native = e->stacks.intern(stack_below_capture({{1, address + 0x1000}}));
+    const StackId python =
+        e->stacks.intern(stack_below_capture({UnwoundFrame::python(1, 120), {1, address}}));
+    e->data.samples = {joined_sample(1, 10, native), joined_sample(1, 100, python)};
+    e->data.names = {{1, e == &a ? "first_kernel" : "second_kernel"}};
+  }
+  a.input.targets[0].session = 8;
+  b.input.targets[0].session = 9;
+  BuildInput both = a.input;
+  both.targets.push_back(b.input.targets[0]);
+  REQUIRE(both.targets[0].id == both.targets[1].id);
+  const Profile p = build(both, a.resolver);
+  std::multiset<std::string> leaves, roots, functions;
+  for (const Sample& sample : p.samples) {
+    const std::vector<std::string> names = frames(p, sample);
+    leaves.insert(names.front());
+    roots.insert(names.back());
+    for (const std::string& name : names) {
+      if (name.starts_with("Model.")) functions.insert(name);
+    }
+  }
+  CHECK(leaves ==
+        std::multiset<std::string>{"first_kernel", "first_kernel", "second_kernel", "second_kernel"});
+  CHECK(roots == std::multiset<std::string>{"main", "train()", "train+0x1100", "train+0x1200"});
+  CHECK(functions == std::multiset<std::string>{"Model.backward", "Model.forward"});
+}
+
 TEST_CASE("two sessions share locations and keep their own labels") {
   Example a;
   Example b;
   b.input.targets[0].id = 2;
+  b.input.targets[0].session = 2;
   b.input.targets[0].pid = 78;
   b.input.targets[0].comm = "eval";
   BuildInput both = a.input;

@@ -37,7 +37,7 @@ struct Script {
 };
 
 inline HostSync sync_call(std::int64_t start, std::int64_t end, std::uint32_t tid = kThread) {
-  return {tid, 1, kT0 + static_cast<std::uint64_t>(start), kT0 + static_cast<std::uint64_t>(end)};
+  return {tid, kT0 + static_cast<std::uint64_t>(start), kT0 + static_cast<std::uint64_t>(end)};
 }
 
 // A timeline with one session and one window, [0, length).
