@@ -192,6 +192,13 @@ class Causes(IdleTest):
             self.assertIn("a kernel runs that holds them back", why)
             self.assertNotIn("libcupti", why)
         script.run("sync 0 0")
+        with Window(sidecar, 1) as many:  # enough for an error instead of an empty profile
+            script.run("spin 1 0 0 3000000000", *["spin 0 0 1 1000"] * 100)
+            error = many.take(expect=502)["error"]
+        self.assertEqual(error["code"], "no_gpu_records")
+        self.assertIn("a kernel runs that holds them back", error["hint"])
+        self.assertNotIn("libcupti", error["hint"])
+        script.run("sync 0 0")
         script.end()
 
     def test_edges_are_rows_of_their_own(self):
