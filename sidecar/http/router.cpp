@@ -17,6 +17,8 @@ enum class Route : std::uint8_t {
   profile,
   pprof_index,
   pprof_gpu,
+  pprof_idle,
+  pprof_sync,
   pprof_cpu,
   pprof_heap,
   pprof_allocs,
@@ -41,6 +43,8 @@ constexpr std::array kRoutes = {
     RouteRow{"/debug/pprof/", Route::pprof_index, false},
     RouteRow{"/debug/pprof", Route::pprof_index, false},
     RouteRow{"/debug/pprof/gpu", Route::pprof_gpu, false},
+    RouteRow{"/debug/pprof/idle", Route::pprof_idle, false},
+    RouteRow{"/debug/pprof/sync", Route::pprof_sync, false},
     RouteRow{"/debug/pprof/profile", Route::pprof_cpu, false},
     RouteRow{"/debug/pprof/heap", Route::pprof_heap, false},
     RouteRow{"/debug/pprof/allocs", Route::pprof_allocs, false},
@@ -60,12 +64,18 @@ const RouteRow* find_route(const std::string& path, bool health_only) {
 
 const ProfileType* fixed_type(Route route) {
   static constexpr ProfileType kGpu = ProfileType::gpu;
+  static constexpr ProfileType kIdle = ProfileType::idle;
+  static constexpr ProfileType kSync = ProfileType::sync;
   static constexpr ProfileType kCpu = ProfileType::cpu;
   static constexpr ProfileType kHeap = ProfileType::heap;
   static constexpr ProfileType kAllocs = ProfileType::allocs;
   switch (route) {
     case Route::pprof_gpu:
       return &kGpu;
+    case Route::pprof_idle:
+      return &kIdle;
+    case Route::pprof_sync:
+      return &kSync;
     case Route::pprof_cpu:
       return &kCpu;
     case Route::pprof_heap:
@@ -200,6 +210,9 @@ Reply Router::profile(const Request& request, const ProfileType* type) {
   reply.status = result->status;
   if (!result->content_type.empty()) reply.content_type = std::move(result->content_type);
   std::move(result->headers.begin(), result->headers.end(), std::back_inserter(reply.headers));
+  // Where the body may not say it: folded has no comments.
+  if (!result->empty_because.empty())
+    reply.headers.emplace_back("Pillion-Empty", std::move(result->empty_because));
   reply.body = std::move(result->body);
   return reply;
 }
