@@ -19,7 +19,7 @@ class Model(nn.Module):
 
 
 def make_context():
-    torch.zeros(1).cuda()
+    torch.cuda.synchronize()  # without a copy, which a recorder sees and who attaches later does not
 
 
 def make_step(mode):

@@ -110,14 +110,14 @@ class DetachTest(ProfileTest):
         wait_until(lambda: len(workload.output().splitlines()) > lines + 2, "the program to go on")
         self.end(workload)
         self.assertEqual(len(self.log.calls("cuptiFinalize")), windows if "CUPTI finalized" in residue else 0)
-        self.assertEqual(self.log.calls("left_module_copies"), [])
+        self.assertEqual(self.log.calls("left_module_profiled"), [])
         return profile
 
     def test_kernels_from_four_threads(self):
         self.row("nothing, CUPTI finalized", "--threads", "4", "--graphs", "0")
 
     def test_modules_that_load_to_the_end(self):
-        """Their bytes are being asked for when the session ends; CUPTI would leave copies behind."""
+        """Their bytes are being asked for when the session ends: no longer when CUPTI is left."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.stderr}
         workload = self.bench.workload("modules", popen=pipes, SIMGPU_CALL_LOG=self.log.path)
 
@@ -136,7 +136,7 @@ class DetachTest(ProfileTest):
                     tell(f"{command} {number}")
         self.assertGreater(window.take()["quality"]["modules_stored"], 0)
         self.assertIn("CUPTI finalized", self.last_disarm(sidecar, workload.pid))
-        self.assertEqual(self.log.calls("left_module_copies"), [])
+        self.assertEqual(self.log.calls("left_module_profiled"), [])
         workload.process.communicate(timeout=20)
         self.assertEqual(workload.process.returncode, 0)
         self.check_silent()

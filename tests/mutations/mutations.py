@@ -152,7 +152,7 @@ FINALIZE = [
     Mutation("flush-in-flood", "no flush while records flood", "shim/flush_policy.h",
              "return calm_.load(std::memory_order_relaxed);", "return true;",
              IntegrationTest("test_detach.py", "DetachTest.test_records_that_flood")),
-    Mutation("modules-left-on", "CUPTI is not finalised while it hands over modules", "shim/capture.cpp",
+    Mutation("modules-left-on", "CUPTI is not left while it hands over modules", "shim/capture.cpp",
              "    if (loss.subscription_ours) stop_module_profiled(recording);\n", "",
              IntegrationTest("test_detach.py", "DetachTest.test_modules_that_load_to_the_end")),
     Mutation("never-finalized-late", "a process that was idle at its detach is finalized once it works",
