@@ -14,7 +14,6 @@ declare module 'd3-flame-graph' {
     getName(name: (d: Laid<Data>) => string): this;
     setColorMapper(fill: (d: Laid<Data>, original: string) => string): this;
     setDetailsHandler(handler: (text: string | null) => void): this;
-    onClick(handler: (d: Laid<Data>) => void): this;
     update(data?: Data): this;
   }
   export default function flamegraph<Data>(): Chart<Data>;

@@ -30,6 +30,14 @@ export class Flame {
     host.addEventListener('keydown', (event) => this.key(event));
     host.addEventListener('focus', () => this.moveTo(this.at ?? this.focused()));
     host.addEventListener('blur', () => this.mark(null));
+    // Before the library, which would draw its own zoom first: of the boxes that it has, without what they hold.
+    host.addEventListener('click', (event) => {
+      const element = (event.target as Element).closest('g.frame');
+      const found = this.boxes.find((one) => one.element === element);
+      if (!found) return;
+      event.stopPropagation();
+      this.zoomTo(found.box);
+    }, true);
   }
 
   draw(view: View, focus: number, width: number, look: FlameLook): void {
@@ -59,8 +67,7 @@ export class Flame {
       .resetHeightOnZoom(true)
       .tooltip(tip)
       .setDetailsHandler(() => undefined)
-      .setColorMapper((box) => this.fill(box.data))
-      .onClick((box) => this.zoomTo(box));
+      .setColorMapper((box) => this.fill(box.data));
   }
 
   private fill(node: ViewNode): string {

@@ -8,8 +8,9 @@ import {countOf} from './values';
 
 export function siteCell(site: Site | null, sites = 1): Node | string {
   if (!site) return '—';
-  return h('span', {class: 'site'}, h('span', {class: site.python ? 'python' : 'native'}, site.name), site.place ? ` ${site.place}` : '',
-    sites > 1 ? h('span', {class: 'more'}, ` and ${count(sites - 1)} more`) : null);
+  return h('span', {class: 'site'}, h('span', {class: 'name'}, site.name), site.place ? ` ${site.place}` : '',
+    site.caller ? h('span', {class: 'caller'}, `called by ${site.caller}`) : null,
+    sites > 1 ? h('span', {class: 'caller'}, `and ${count(sites - 1)} more places`) : null);
 }
 
 export function makeKernels(summary: Summary, before: Summary | undefined, find: (name: string) => void): HTMLElement {
@@ -46,7 +47,7 @@ export function makeKernels(summary: Summary, before: Summary | undefined, find:
   function build(rows: KernelRow[]): HTMLElement {
     for (const value of summary.values) {
       if (value.key === times || value === counted || !summary.kernels.some((row) => number(row, value.key) > 0)) continue;
-      columns.push({title: value.label, value: (row) => number(row, value.key), cell: (row) => format(number(row, value.key), value.unit)});
+      columns.push({title: value.label, value: (row) => number(row, value.key), cell: (row) => (number(row, value.key) ? format(number(row, value.key), value.unit) : '—')});
     }
     columns.push({title: 'Launched most from', text: true, value: (row) => row.site?.name ?? '', cell: (row) => siteCell(row.site, row.sites)});
     return makeTable({

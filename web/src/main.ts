@@ -84,6 +84,7 @@ function say(tone: string, text: string, title = ''): void {
 
 function showStatus(status: Status): void {
   recorder.update(status);
+  result.attached(status);
   const attached = status.processes.length;
   if (attached > 0) {
     const armed = status.processes.filter((process) => process.state === 'armed').length;

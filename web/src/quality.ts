@@ -44,10 +44,14 @@ const kGroups: [string, [string, string][]][] = [
   ['Versions', [['cupti_version', 'CUPTI'], ['driver_version', 'driver'], ['cupti_path', 'libcupti'], ['python', 'Python']]],
 ];
 
+// 13000 -> 13.0
+const cudaVersion = (version: number) => `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
+
 function figures(quality: Quality): HTMLElement {
-  const text = (value: unknown) => (typeof value === 'number' ? count(value) : String(value));
+  const text = (value: unknown, key = '') => (key === 'driver_version' && Number(value) >= 1000 ? cudaVersion(Number(value))
+    : typeof value === 'number' ? count(value) : String(value));
   const cards = kGroups.map(([title, rows]) => h('section', {class: 'figures'}, h('h3', {}, title),
-    h('dl', {}, ...rows.filter(([key]) => quality[key] !== undefined).flatMap(([key, label]) => [h('dt', {}, label), h('dd', {}, text(quality[key]))]))));
+    h('dl', {}, ...rows.filter(([key]) => quality[key] !== undefined).flatMap(([key, label]) => [h('dt', {}, label), h('dd', {}, text(quality[key], key))]))));
   const all = Object.entries(quality).filter(([name]) => name !== 'anomalies') as [string, number | string][];
   return h('div', {}, h('div', {class: 'grid'}, ...cards),
     h('details', {}, h('summary', {}, `All ${all.length} figures`), makeTable({

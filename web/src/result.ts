@@ -8,6 +8,7 @@ import {makeKernels} from './kernels';
 import {makeLatencies} from './latencies';
 import {makeQuality, troubles} from './quality';
 import {notice} from './record';
+import type {Status} from './profile';
 import type {ExportFormat} from './store';
 import type {Summary} from './summary';
 import {makeTabs, type Tab} from './tabs';
@@ -17,6 +18,8 @@ import type {WorkerClient} from './worker_client';
 export class Result {
   private tab = 'flame';
   private panel: FlamePanel | null = null;
+  private alone = false;
+  private status: Status | null = null;
 
   constructor(private readonly root: HTMLElement, private readonly windows: Windows, private readonly worker: WorkerClient,
               private readonly settings: FlameSettings) {
@@ -30,11 +33,20 @@ export class Result {
     });
   }
 
+  // What is attached changes what the page says before anything was recorded.
+  attached(status: Status): void {
+    const alone = status.processes.length === 0;
+    if (alone === this.alone) return;
+    this.alone = alone;
+    this.status = status;
+    if (!this.windows.current) this.draw();
+  }
+
   draw(): void {
     const window = this.windows.current;
     if (!window) {
       this.panel = null;
-      replace(this.root, welcome());
+      replace(this.root, this.alone && this.status ? nobody(this.status) : welcome());
       return;
     }
     const failures = window.failed.map(({type, words}) => notice({...words, title: `${type}: ${words.title}`}));
@@ -105,6 +117,16 @@ export class Result {
       button('pprof', '.pb.gz', 'For go tool pprof'), button('json', '.json', 'All that is shown here; Open file reads it again'),
       button('folded', '.folded', 'For flamegraph.pl and speedscope'));
   }
+}
+
+function nobody(status: Status): HTMLElement {
+  const directory = status.socket_directory;
+  return h('div', {class: 'card welcome'}, h('h2', {}, 'No program is attached'),
+    h('p', {}, 'A CUDA program is seen here as soon as it starts with the shim:'),
+    h('pre', {}, 'CUDA_INJECTION64_PATH=…/libpillion.so your-program'),
+    directory ? h('p', {}, `Its socket comes into ${directory.path}`, directory.exists ? '.' : `, which is not there${directory.error ? `: ${directory.error}` : ''}.`) : null,
+    ...(status.not_attached ?? []).map((text) => h('p', {class: 'hint'}, text)),
+    h('p', {class: 'hint'}, h('code', {}, 'pillion doctor'), ' says of every CUDA process what is missing. This page follows by itself; a profile that was saved can be opened meanwhile.'));
 }
 
 function welcome(): HTMLElement {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page's tables show of a profile: small, while the stacks stay in the worker.
 import {fileName} from './format';
-import type {Device, DeviceIdle, Kernel, Latency, Process, Profile, Quality, Stack} from './profile';
+import type {Device, DeviceIdle, Frame, Kernel, Latency, Process, Profile, Quality, Stack} from './profile';
 import {valuesOf, type Value} from './values';
 
-export interface Site { name: string; place: string; python: boolean }
+export interface Site { name: string; place: string; caller: string }  // caller: name and place of who called it
 export interface KernelRow { kernel: Kernel; site: Site | null; sites: number }
 export interface GapRow { device: string; cause: string; time: number; gaps: number; site: Site | null; siteShare: number }
 
@@ -29,20 +29,24 @@ export interface Summary {
 const kDriver = /\/lib(cuda|cudart|cupti|nvrtc|pillion)[^/]*\.so/;
 
 export function siteOf(profile: Profile, stack: Stack): Site | null {
-  let native: Site | null = null;
-  for (const number of stack.frames.slice(1)) {
-    const frame = profile.frames[number]!;
-    const line = frame.lines[0]!;
-    const place = line.file ? fileName(line.file) + (line.line ? `:${line.line}` : '') : '';
-    if (frame.python) return {name: line.function, place, python: true};
-    if (native || frame.mapping === undefined) continue;
-    const file = profile.mappings[frame.mapping]?.file ?? '';
-    if (!kDriver.test(file)) native = {name: line.function, place: place || fileName(file), python: false};
+  const native: Frame[] = [];
+  const python: Frame[] = [];
+  for (let i = 1; i < stack.frames.length && python.length < 2; i++) {
+    const frame = profile.frames[stack.frames[i]!]!;
+    if (frame.python) python.push(frame);
+    else if (frame.mapping !== undefined && native.length < 2 && !kDriver.test(profile.mappings[frame.mapping]?.file ?? '')) native.push(frame);
   }
-  return native;
+  const [site, caller] = python.length > 0 ? python : native;
+  if (!site) return null;
+  const placeOf = (frame: Frame) => {
+    const {file, line} = frame.lines[0]!;
+    if (file) return fileName(file) + (line ? `:${line}` : '');
+    return frame.mapping === undefined ? '' : fileName(profile.mappings[frame.mapping]!.file);
+  };
+  return {name: site.lines[0]!.function, place: placeOf(site), caller: caller ? `${caller.lines[0]!.function} ${placeOf(caller)}` : ''};
 }
 
-const siteKey = (site: Site) => `${site.name}\0${site.place}`;
+const siteKey = (site: Site) => `${site.name}\0${site.place}\0${site.caller}`;
 
 // For each key the site with most of the value, and how many sites there are.
 class SiteCount {
