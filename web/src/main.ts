@@ -5,7 +5,7 @@ import {byId, h, replace} from './dom';
 import {firstSettings} from './flame_panel';
 import {clock, duration, plural} from './format';
 import type {Status} from './profile';
-import {notice, Recorder, type Recorded} from './record';
+import {failureNotices, notice, Recorder, type Recorded} from './record';
 import {Result} from './result';
 import {fetchStatus, wordsOf} from './server';
 import {setUpTheme} from './theme';
@@ -21,7 +21,7 @@ const recorder = new Recorder(worker, take);
 
 function take(recorded: Recorded): void {
   if (recorded.parts.length === 0) {
-    replace(byId('notices'), ...recorded.failed.map(({type, words}) => notice({...words, title: `${type}: ${words.title}`})));
+    replace(byId('notices'), ...failureNotices(recorded.failed));
     return;
   }
   forget(windows.add(recorded.title, recorded.parts, recorded.failed));

@@ -3,7 +3,7 @@
 import {byId, h, replace} from './dom';
 import type {Status, TypeOffer} from './profile';
 import {fetchProfile, wordsOf, type WindowRequest} from './server';
-import {titleOf, type Part, type ProfileWindow} from './windows';
+import {titleOf, type Part, type ProfileWindow, type Words} from './windows';
 import type {WorkerClient} from './worker_client';
 
 const kTypeWords: Record<string, string> = {
@@ -144,7 +144,19 @@ export class Recorder {
   }
 }
 
-export function notice(words: {title: string; text: string; hint: string}): HTMLElement {
+// Types that failed for the same reason are told once; the hints may differ in a count that has changed meanwhile.
+export function failureNotices(failed: ProfileWindow['failed']): HTMLElement[] {
+  const same = new Map<string, {types: string[]; words: Words}>();
+  for (const {type, words} of failed) {
+    const key = `${words.title}\0${words.text}`;
+    const known = same.get(key);
+    if (known) known.types.push(type);
+    else same.set(key, {types: [type], words});
+  }
+  return [...same.values()].map(({types, words}) => notice({...words, title: `${types.join(', ')}: ${words.title}`}));
+}
+
+export function notice(words: Words): HTMLElement {
   const box = h('div', {class: 'notice'},
     h('div', {}, h('strong', {}, words.title), h('p', {}, words.text), words.hint ? h('pre', {class: 'hint'}, words.hint) : null),
     h('button', {type: 'button', class: 'quiet', 'aria-label': 'Close this message', click: () => box.remove()}, '✕'));

@@ -7,7 +7,7 @@ import {clock, count, duration, format, percent, plural} from './format';
 import {makeKernels} from './kernels';
 import {makeLatencies} from './latencies';
 import {makeQuality, troubles} from './quality';
-import {notice} from './record';
+import {failureNotices, notice} from './record';
 import type {Status} from './profile';
 import type {ExportFormat} from './store';
 import type {Summary} from './summary';
@@ -49,7 +49,7 @@ export class Result {
       replace(this.root, this.alone && this.status ? nobody(this.status) : welcome());
       return;
     }
-    const failures = window.failed.map(({type, words}) => notice({...words, title: `${type}: ${words.title}`}));
+    const failures = failureNotices(window.failed);
     if (window.parts.length === 0) {
       this.panel = null;
       replace(this.root, ...failures);
