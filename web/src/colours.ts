@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fills of the flame graph, as CSS values: the theme's variables make them light or dark.
-import type {Kind, } from './names';
+import type {Kind} from './names';
 import type {ViewNode} from './view';
 
 export const kKindNames: Record<Kind, string> = {
@@ -41,7 +41,7 @@ export function change(node: {before?: number; after: number}): number {
 
 export function changeFill(node: ViewNode): string {
   const by = change(node);
-  const strength = Math.round(Math.min(1, Math.sqrt(Math.abs(by))) * 100);
-  if (strength < 8) return 'var(--same)';
+  const strength = Math.round(Math.min(1, Math.abs(by) * 1.5) * 100);  // full from two thirds on
+  if (strength < 3) return 'var(--same)';
   return `color-mix(in oklab, var(${by > 0 ? '--more' : '--less'}) ${strength}%, var(--same))`;
 }

@@ -83,6 +83,8 @@ export class Flame {
       element.setAttribute('role', 'treeitem');
       element.setAttribute('aria-level', String(box.depth + 1));
       element.setAttribute('aria-label', this.events.describe(box.data));
+      // At once: the library lets new boxes grow, and starts from the width that they have.
+      element.querySelector('rect')!.setAttribute('width', element.getAttribute('width')!);
       element.classList.toggle('above', Boolean(box.data.above));
       element.classList.toggle('dim', this.look.searching && !box.data.match);
       return {box, element};

@@ -54,7 +54,7 @@ export class FlamePanel {
       replace(this.root, emptyMessage(this.part));
       return;
     }
-    replace(this.root, this.toolbar(parts), this.legend, this.message, this.detail, this.host, tip);
+    replace(this.root, this.toolbar(parts), h('div', {class: 'row'}, this.legend, this.message), this.detail, this.host, tip);
     let width = 0;
     new ResizeObserver(() => {
       if (this.host.clientWidth > 0 && this.host.clientWidth !== width) { width = this.host.clientWidth; void this.refresh(); }

@@ -8,8 +8,8 @@ import {countOf} from './values';
 
 export function siteCell(site: Site | null, sites = 1): Node | string {
   if (!site) return '—';
-  return h('span', {class: 'site'}, h('span', {class: 'name'}, site.name), site.place ? ` ${site.place}` : '',
-    site.caller ? h('span', {class: 'caller'}, `called by ${site.caller}`) : null,
+  return h('span', {class: 'site'}, h('span', {class: 'line', title: site.name}, h('span', {class: 'name'}, site.name), site.place ? ` ${site.place}` : ''),
+    site.caller ? h('span', {class: 'caller', title: site.caller}, `called by ${site.caller}`) : null,
     sites > 1 ? h('span', {class: 'caller'}, `and ${count(sites - 1)} more places`) : null);
 }
 
@@ -24,7 +24,7 @@ export function makeKernels(summary: Summary, before: Summary | undefined, find:
 
   const columns: Column<KernelRow>[] = [
     {title: summary.type === 'sync' ? 'Call' : 'Kernel', text: true, value: (row) => String(row.kernel.name),
-      cell: (row) => h('button', {type: 'button', class: 'link name', title: 'Show it in the flame graph', click: () => find(String(row.kernel.name))}, String(row.kernel.name))},
+      cell: (row) => h('button', {type: 'button', class: 'link name', title: `${String(row.kernel.name)}\n\nShow it in the flame graph`, click: () => find(String(row.kernel.name))}, String(row.kernel.name))},
     {title: 'Time', value: (row) => number(row, times), cell: (row) => format(number(row, times), unit)},
     {title: 'Share', value: (row) => number(row, times), cell: (row) => bar(total ? number(row, times) / total : 0, percent(total ? number(row, times) / total : 0))},
     {title: 'Count', value: (row) => (counted ? number(row, counted.key) : 0), cell: (row) => (counted ? count(number(row, counted.key)) : '—')},
@@ -35,7 +35,7 @@ export function makeKernels(summary: Summary, before: Summary | undefined, find:
     const was = new Map(before.kernels.map((row) => [String(row.kernel.name), number(row, times) * scale]));
     const earlier = (row: KernelRow) => was.get(String(row.kernel.name)) ?? 0;
     const by = (row: KernelRow) => number(row, times) - earlier(row);
-    columns.splice(2, 0, {title: 'Change', hint: "Against the other window, scaled to this one's length", value: (row) => by(row),
+    columns.splice(2, 0, {title: 'Change', hint: "Against the other window, scaled to this one's length", value: (row) => Math.abs(by(row)),
       cell: (row) => h('span', {class: by(row) > 0 ? 'up' : 'down'}, signed(format(by(row), unit), by(row)))});
     // What ran only before is a row as well.
     const here = new Set(summary.kernels.map((row) => String(row.kernel.name)));

@@ -8,7 +8,7 @@ import type {Summary} from './summary';
 
 // Powers of two as bars; the range is the same for all rows, so that they can be compared.
 function histogram(of: Distribution, from: number, to: number): SVGElement {
-  const [width, height] = [110, 22];
+  const [width, height] = [90, 22];
   const bins = Math.max(1, to - from + 1);
   const most = Math.max(1, ...of.histogram.map((bin) => bin.count));
   const bars = of.histogram.map((bin) => {
@@ -39,8 +39,8 @@ export function makeLatencies(summary: Summary): HTMLElement {
     makeTable({
       caption: 'Queue and launch time by kernel and stream', rows, sort: 3,
       columns: [
-        {title: 'Kernel', text: true, value: (row) => row.name, cell: (row) => h('span', {class: 'name'}, row.name)},
-        {title: 'Where', text: true, value: (row) => row.stream ?? -1, cell: (row) => (row.stream === undefined ? '—' : `pid ${row.pid}, device ${row.device}, stream ${row.stream}`)},
+        {title: 'Kernel', text: true, value: (row) => row.name, cell: (row) => h('span', {class: 'name', title: row.name}, row.name)},
+        {title: 'Where', text: true, value: (row) => row.stream ?? -1, cell: (row) => (row.stream === undefined ? '—' : h('span', {}, `stream ${row.stream}`, h('span', {class: 'site caller'}, `device ${row.device}, pid ${row.pid}`)))},
         {title: 'Count', value: (row) => row.queue.count, cell: (row) => count(row.queue.count)},
         ...columnsOf('Queue time', (row) => row.queue),
         ...columnsOf('Launch call', (row) => row.launch_call),

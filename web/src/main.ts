@@ -43,6 +43,7 @@ function draw(): void {
         h('strong', {}, `#${window.id}`), ` ${window.title} `, h('span', {class: 'hint'}, `${duration(first.durationNs)} · ${clock(first.startUnixNs)} · ${window.parts.map((part) => part.summary.type).join('+')}`)),
       h('button', {type: 'button', class: 'quiet', 'aria-label': `Forget window ${window.id}`, click: () => { forget(windows.remove(window)); draw(); }}, '✕'));
   }));
+  list.querySelector('.current')?.scrollIntoView({block: 'nearest', inline: 'nearest'});
   result.draw();
 }
 
