@@ -17,7 +17,7 @@ export interface FlameSettings { type: string; value: string; reverse: boolean; 
 export const firstSettings = (): FlameSettings =>
   ({type: '', value: '', reverse: false, lines: false, group: 'none', icicle: true, search: ''});
 
-const kMostBoxes = 2000;  // SVG: what is drawn in 0.2 s here
+const kMostBoxes = 1500;  // SVG: what is drawn in 0.2 s
 const kLeastPx = 1;
 
 export class FlamePanel {
