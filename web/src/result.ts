@@ -131,7 +131,7 @@ function nobody(status: Status): HTMLElement {
 
 function welcome(): HTMLElement {
   return h('div', {class: 'card welcome'}, h('h2', {}, 'No window yet'),
-    h('p', {}, 'Press ', h('strong', {}, 'Record'), ' to see what the GPU does, under the stacks that make it do so. The program goes on as before; its launches cost a microsecond more while the window is open.'),
+    h('p', {}, 'Press ', h('strong', {}, 'Record'), ' to see what the GPU does, under the stacks that make it do so. The program goes on as before; what its launches cost more while the window is open is in the quality block.'),
     h('ul', {},
       h('li', {}, h('strong', {}, 'gpu'), ': every kernel, copy and memset, counted exactly, under the CPU stack that launched it.'),
       h('li', {}, h('strong', {}, 'idle'), ': the time in which the GPU had nothing to do, by cause and by the launch that ended it.'),

@@ -25,7 +25,6 @@ export class Windows {
     this.current = {id: this.next++, title, parts, failed};
     this.all.push(this.current);
     this.before = null;
-    // The one that is compared with stays as long as it is in use.
     return this.all.splice(0, Math.max(0, this.all.length - kKept)).flatMap((window) => window.parts);
   }
 
