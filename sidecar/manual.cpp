@@ -21,6 +21,7 @@ constexpr Page kPages[] = {
     {"serve", "  pillion [serve] [flags]\n", "answer profiles over HTTP",
      R"(Waits for shims in the socket directory, attaches to each, and answers until it is ended (Ctrl-C, SIGTERM):
 
+  /                    in a browser: records, shows and compares windows
   /profile?seconds=N   records for N seconds and gives a profile; also type=gpu|idle|sync (what ran; why the GPUs had
                        nothing to do; the calls that waited for them), format=pprof|json|folded, pid, device, kinds,
                        sample-budget, sample-mib and stack-bytes

@@ -20,6 +20,8 @@ constexpr std::array kFormats = {ProfileFormat::pprof, ProfileFormat::json, Prof
 
 }  // namespace
 
+std::span<const ProfileType> profile_types() { return kTypes; }
+
 const char* to_string(ProfileType type) {
   switch (type) {
     case ProfileType::gpu:

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@ namespace pillion::http {
 enum class ProfileType : std::uint8_t { gpu, idle, sync, cpu, offcpu, heap, allocs };
 enum class ProfileFormat : std::uint8_t { pprof, json, folded };
 
+[[nodiscard]] std::span<const ProfileType> profile_types();  // all of them
 [[nodiscard]] const char* to_string(ProfileType type);
 [[nodiscard]] const char* to_string(ProfileFormat format);
 [[nodiscard]] std::optional<ProfileType> parse_profile_type(const std::string& text);

@@ -102,6 +102,24 @@ Reply html_reply(std::string_view html) {
   return reply;
 }
 
+// The page runs what this server gave it, and talks to this server alone: also where a process's name or a
+// function's is markup. Blobs are what it offers to be saved.
+constexpr const char* kPagePolicy =
+    "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+Reply file_reply(const StaticFile& file) {
+  Reply reply;
+  reply.content_type = file.content_type;
+  reply.body = file.body;
+  reply.headers = {{"Content-Security-Policy", kPagePolicy},
+                   {"X-Content-Type-Options", "nosniff"},
+                   {"Referrer-Policy", "no-referrer"},
+                   {"Cache-Control", "no-cache"},
+                   {"Vary", "Accept"}};
+  return reply;
+}
+
 Reply condition_reply(const Condition& condition, ErrorCode code, const char* hint) {
   if (condition.ok) return text_reply("ok\n");
   return error_reply({code, condition.reason, hint});
@@ -130,8 +148,18 @@ Reply Router::handle(const Request& request, const Surface& surface) {
   } catch (const std::exception& error) {
     reply = error_reply({ErrorCode::internal, error.what(), "this is a bug in pillion"});
   }
-  count(row == nullptr ? "other" : std::string(row->path), reply.status);
+  const bool known = row != nullptr || find_file(request, surface) != nullptr;
+  count(known ? request.path : "other", reply.status);
   return reply;
+}
+
+// The page is for who asks for HTML; curl gets the index at "/".
+const StaticFile* Router::find_file(const Request& request, const Surface& surface) const {
+  if (surface.health_only) return nullptr;
+  if (request.path == "/" && request.accept.find("text/html") == std::string::npos) return nullptr;
+  const auto found = std::find_if(config_.page.begin(), config_.page.end(),
+                                  [&](const auto& file) { return file.path == request.path; });
+  return found == config_.page.end() ? nullptr : &*found;
 }
 
 Reply Router::answer(const Request& request, const Surface& surface) {
@@ -143,6 +171,10 @@ Reply Router::answer(const Request& request, const Surface& surface) {
     return error_reply({ErrorCode::host_not_allowed,
                         "the Host header does not name this machine's loopback address",
                         "use http://localhost or http://127.0.0.1 with the port"});
+  }
+  if (const auto* file = find_file(request, surface)) {
+    if (auto names = check_names(request.parameters, {}); !names) return error_reply(names.error());
+    return file_reply(*file);
   }
   const auto* row = find_route(request.path, surface.health_only);
   if (row == nullptr) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "http/metrics.h"
 #include "http/parameters.h"
 #include "http/profile_service.h"
+#include "http/static_file.h"
 
 namespace pillion::http {
 
@@ -23,8 +25,9 @@ struct Surface {
 };
 
 struct RouterConfig {
-  std::size_t windows_max = 16;  // windows at the same time, over all clients
-  std::string command_line;      // for /debug/pprof/cmdline: arguments separated by NUL
+  std::size_t windows_max = 16;      // windows at the same time, over all clients
+  std::string command_line;          // for /debug/pprof/cmdline: arguments separated by NUL
+  std::span<const StaticFile> page;  // what a browser gets at "/", and what it loads; empty: the plain index
 };
 
 struct Request {
@@ -32,6 +35,7 @@ struct Request {
   std::string path;
   Parameters parameters;
   std::string host;         // the Host header; empty when there is none
+  std::string accept;       // the Accept header; empty when there is none
   std::stop_token hung_up;  // the client went away, or the server stops
 };
 
@@ -72,6 +76,7 @@ class Router {
 
  private:
   [[nodiscard]] Reply answer(const Request& request, const Surface& surface);
+  [[nodiscard]] const StaticFile* find_file(const Request& request, const Surface& surface) const;
   [[nodiscard]] Reply plain(const RouteRow& row);
   [[nodiscard]] Reply profile(const Request& request, const ProfileType* fixed_type);
   [[nodiscard]] Reply status();

@@ -255,5 +255,41 @@ TEST_CASE_METHOD(ServerFixture, "cmdline is this program's, separated by NUL") {
   CHECK(get("/debug/pprof/cmdline").body.find("unit_http") != std::string::npos);
 }
 
+TEST_CASE_METHOD(ServerFixture, "a browser gets the page at /, everybody else the index") {
+  const auto home = [&](const std::string& headers) {
+    RawClient client(server->port());
+    REQUIRE(client.send("GET / HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n"));
+    return client.receive();
+  };
+  const auto page = home("Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n");
+  CHECK(page.status == 200);
+  CHECK(page.body == "<p>the page");
+  CHECK(page.headers.at("Content-Type") == "text/html; charset=utf-8");
+  CHECK(page.headers.at("Vary") == "Accept");
+  for (const char* headers : {"", "Accept: */*\r\n"}) {
+    const auto index = home(headers);
+    CHECK(index.status == 200);
+    CHECK(index.body.find("/profile?seconds=5") != std::string::npos);
+  }
+}
+
+TEST_CASE_METHOD(ServerFixture, "the page may load and ask what is of this server, and nothing else") {
+  const auto script = get("/web/page.js");
+  CHECK(script.status == 200);
+  CHECK(script.body == "let script;");
+  CHECK(script.headers.at("Content-Type") == "text/javascript; charset=utf-8");
+  CHECK(script.headers.at("X-Content-Type-Options") == "nosniff");
+  const auto policy = script.headers.at("Content-Security-Policy");
+  CHECK(policy.find("default-src 'none'") == 0);
+  for (const char* foreign : {"unsafe", "http:", "https:", "data:", "blob:", "*"}) {
+    INFO(foreign);
+    CHECK(policy.find(foreign) == std::string::npos);
+  }
+  CHECK(get("/web/page.js?x=1").status == 400);
+  CHECK(get("/web/").status == 404);
+  CHECK(get("/web/page.css").status == 404);
+  CHECK(RawClient(server->health_port()).get("/web/page.js").status == 404);
+}
+
 }  // namespace
 }  // namespace pillion::http
