@@ -9,6 +9,8 @@
 #   CUPTI_VERSIONS  CUDA toolkit versions whose libcupti goes in; the shim takes the newest that the driver can serve.
 #                   "" puts none in (then CUDA_IMAGE may be any Debian): the workload must bring its own
 #   BUNDLE          a ready bundle in the build context (build/release/bundle, made on Debian 12): nothing is compiled
+#   NODE_EXTRA_CA_CERTS  certificates (a path in the build's container, from --volume) for a machine that reaches npm's
+#                   registry through a proxy with one of its own: the page's packages come from there
 ARG CUDA_IMAGE=docker.io/nvidia/cuda:13.0.1-base-ubuntu22.04
 
 FROM ${CUDA_IMAGE} AS cupti
@@ -18,6 +20,7 @@ RUN image_cupti /cupti ${CUPTI_VERSIONS}
 
 FROM docker.io/library/debian:bookworm AS builder
 ARG BUNDLE=""
+ARG NODE_EXTRA_CA_CERTS=""
 WORKDIR /src
 COPY scripts/setup scripts/
 RUN if [ -z "${BUNDLE}" ]; then scripts/setup build && apt-get clean; fi

@@ -26,8 +26,8 @@ EVERY_STAGE = {"base", "records.h"}
 # The wire: who talks to the shim or reads its rings; unwind reads a snapshot's registers in the wire's order, profile
 # names the shim's counters.
 WIRE = {"base", "discovery", "session", "collect", "unwind", "profile", "inject"}
-# Exporters see the profile model and nothing else; http answers with it.
-ALSO = {"export": {"profile"}, "http": {"profile"}}
+# Exporters see the profile model and nothing else.
+ALSO = {"export": {"profile"}}
 # Folders of sidecar/ that put stages together, as the files directly in it do.
 ASSEMBLY = {"commands", "pipeline"}
 

@@ -21,9 +21,8 @@ Result<void> set_format(Options& options, const std::string& text) {
 
 Result<void> set_type(Options& options, const std::string& text) {
   const auto type = http::parse_profile_type(text);
-  if (!type) return fail("read", "'" + text + "'", "not gpu, idle, sync, cpu, offcpu, heap or allocs");
-  if (*type != http::ProfileType::gpu && *type != http::ProfileType::idle && *type != http::ProfileType::sync)
-    return fail("read", "'" + text + "'", "not a profile that this build takes: gpu, idle or sync");
+  if (!type || !http::is_taken(*type))
+    return fail("read", "'" + text + "'", "not one of " + http::taken_types());
   options.type = *type;
   return {};
 }

@@ -21,11 +21,17 @@ constexpr Page kPages[] = {
     {"serve", "  pillion [serve] [flags]\n", "answer profiles over HTTP",
      R"(Waits for shims in the socket directory, attaches to each, and answers until it is ended (Ctrl-C, SIGTERM):
 
-  /profile?seconds=N   records for N seconds and gives a profile; also pid, device, format=pprof|json|folded, kinds,
+  /                    in a browser: records, shows and compares windows
+  /profile?seconds=N   records for N seconds and gives a profile; also type=gpu|idle|sync (what ran; why the GPUs had
+                       nothing to do; the calls that waited for them), format=pprof|json|folded, pid, device, kinds,
                        sample-budget, sample-mib and stack-bytes
+  /debug/pprof/TYPE    the same under the paths of Go's tools: gpu, idle, sync
   /status              what is attached, what was lost, and why a process is not attached (JSON)
   /metrics             for Prometheus
   /healthz, /readyz    whether it runs; whether a shim is attached
+
+A copy is a call that waited when it is synchronous, and also when it was over before its call returned, as a short
+asynchronous one may be on a busy host. A profile without anything in it says why in the header Pillion-Empty.
 
 Profiles show a program's insides, so the server answers this machine alone unless it is told otherwise: -listen beyond
 loopback needs -token-file (or -insecure), and requests under a name that is not localhost, the address of -listen or one
@@ -67,6 +73,7 @@ A second signal ends it at once, without one. It logs `recording` once its windo
 )",
      R"(  pillion record -o profile.pb.gz -- python3 train.py
   pillion record -pid 4711 -duration 20s -format folded -o profile.folded
+  pillion record -pid 4711 -type idle -o idle.pb.gz
   go tool pprof -http=: profile.pb.gz
 )"},
     {"inject", "  pillion inject [flags] -pid N\n", "load the shim into a CUDA process that runs",

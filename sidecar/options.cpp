@@ -36,6 +36,14 @@ tl::unexpected<Error> usage(const std::string& what, const std::string& detail) 
   return fail("usage:", what, detail);
 }
 
+// Whether it looks like one of the flags that there are: "-" alone, and what no flag is called, may be a
+// value.
+bool is_flag(std::string_view text) {
+  if (text.size() < 2 || !text.starts_with('-')) return false;
+  text.remove_prefix(text.starts_with("--") ? 2 : 1);
+  return find_flag(text.substr(0, text.find('='))) != nullptr;
+}
+
 // Reads the flag at arguments[at], with its value; returns how many arguments it took.
 Result<std::size_t> take_flag(const std::vector<std::string>& arguments, std::size_t at, Parts& parts) {
   std::string name = arguments[at].substr(arguments[at].starts_with("--") ? 2 : 1);
@@ -58,7 +66,13 @@ Result<std::size_t> take_flag(const std::vector<std::string>& arguments, std::si
     parts.given.push_back({flag, has_value ? value : "true"});
     return 1;
   }
-  if (at + 1 >= arguments.size()) return usage("flag -" + name, std::string("needs a value: ") + flag->type);
+  const std::string needed = std::string("needs a value: ") + flag->type;
+  if (at + 1 >= arguments.size()) return usage("flag -" + name, needed);
+  const std::string& next = arguments[at + 1];
+  if (next == "--" || is_flag(next))
+    return usage("flag -" + name, needed + "; " + next +
+                                      " comes next, and is no value (if it is meant as one: -" + name + "=" +
+                                      next + ")");
   parts.given.push_back({flag, arguments[at + 1]});
   return 2;
 }
@@ -234,6 +248,9 @@ Result<void> check_together(Options& options) {
     return usage("flag -format", "text is doctor's; a profile is pprof, json or folded");
   if (options.mode == Mode::doctor && options.format == http::ProfileFormat::folded)
     return usage("flag -format", "doctor answers in text or json");
+  const bool records = (mode_bit(options.mode) & kRecord) != 0;
+  if (const auto lacking = http::lacking_kinds(options.type, options.kinds); records && !lacking.empty())
+    return usage("flag -kinds", std::string("-type ") + http::to_string(options.type) + " " + lacking);
   if (options.output.empty()) options.output = std::string("profile") + http::file_suffix(options.format);
   if (options.mode == Mode::record_attach && !options.duration) options.duration = std::chrono::seconds(20);
   return {};

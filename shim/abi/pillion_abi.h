@@ -125,7 +125,8 @@ enum pillion_kinds {
   PILLION_KIND_STACKS = 1u << 5,
   PILLION_KIND_MODULES = 1u << 6,
   PILLION_KIND_PYTHON = 1u << 7, /* needs STACKS; may come into force after ARMED, see pillion_python */
-  PILLION_KIND_SYNC = 1u << 8,   /* 1.5; host synchronisation calls, as SYNC and RETURNED */
+  PILLION_KIND_SYNC = 1u << 8,   /* 1.5; host synchronisation calls, as SYNC and RETURNED; and a RETURNED for
+                                    each copy that is recorded, which says whether it blocked */
   PILLION_KIND_CALLS = 1u << 9,  /* 1.5; a RETURNED for each launch */
   PILLION_KIND_ALL = (1u << 10) - 1
 };

@@ -9,7 +9,6 @@ namespace pillion {
 // copies), from entry to return. CLOCK_MONOTONIC nanoseconds.
 struct HostSync {
   std::uint32_t tid = 0;
-  std::uint32_t context = 0;  // CUPTI's id; 0: not known
   std::uint64_t start_ns = 0;
   std::uint64_t end_ns = 0;
 };

@@ -34,11 +34,13 @@ enum class IdleEdge : std::uint8_t { none, begin, end, both };
 // Idle time of one device that is charged alike.
 struct IdleSample {
   SessionId session = 0;
-  // Whose execution ended it. count, times and bytes are 0, and tid, cbid and stack, too, when nothing did
-  // before the window's end (`ended`); device is the session's own number in any case.
+  // Whose execution ended it; count, times and bytes are 0. When nothing did before the window's end (not
+  // `ended`): the first launch whose execution had not come (`pending`; its context and stream are not
+  // known), or nobody, and tid, cbid and stack are 0, too. device is the session's own number in any case.
   JoinedSample launch;
   std::uint64_t context_key = 0;  // with attribution context, until it is spread over stacks
   bool ended = true;
+  bool pending = false;
   IdleCause cause = IdleCause::unknown;
   IdleEdge edge = IdleEdge::none;
   std::uint64_t gaps = 0;  // that have time here; one with several causes counts for each

@@ -66,8 +66,8 @@ struct SyncSample {
   std::uint32_t context = 0;                         // CUPTI's id; 0: not known
   Attribution attribution = Attribution::unsampled;  // exact, context, unsampled or other
   StackId stack = 0;
+  bool open = false;        // these had not returned when the window ended
   std::uint64_t calls = 0;  // under way in the window
-  std::uint64_t open = 0;   // of those, not returned when it ended
   std::uint64_t ns = 0;
 };
 
@@ -88,6 +88,7 @@ struct JoinCounters {
   std::uint64_t invalid_before_launch = 0;    // [member]
   std::uint64_t invalid_outside_session = 0;  // [member]
   std::uint64_t pending = 0;           // [member] launched in the window, no execution yet when it closed
+  std::uint64_t pending_earlier = 0;   // [member] launched before the window, no execution yet when it closed
   std::uint64_t evicted_unjoined = 0;  // launches that left a full table before any execution came
   std::uint64_t launches_duplicate = 0;
   std::uint64_t failed_unmatched = 0;  // failures whose launch record never came
@@ -103,14 +104,16 @@ struct JoinCounters {
   std::uint64_t names_refused = 0;                  // kernel names past the limits on number or bytes
   std::uint64_t threads_refused = 0;
   std::uint64_t overhead_records = 0;
-  std::uint64_t overhead_ns = 0;          // CUPTI's own overhead records, all kinds
-  std::uint64_t returns_missing = 0;      // launch calls whose duration was not known when they were executed
+  std::uint64_t overhead_ns = 0;  // CUPTI's own overhead records, all kinds
+  std::uint64_t call_durations_missing =
+      0;                                  // launch calls whose duration was not known when they were executed
   std::uint64_t returns_unmatched = 0;    // returns of calls whose record never came
   std::uint64_t latency_rows_merged = 0;  // [member] executions whose latencies stand under [other]
   std::uint64_t syncs = 0;                // [member] synchronisation calls under way in the window
   std::uint64_t syncs_open = 0;           // [member] of those, not returned when it closed
   std::uint64_t sync_cells_merged = 0;    // [member] calls merged into [other]
-  std::uint64_t syncs_evicted = 0;        // calls forgotten before they had returned: too many were open
+  std::uint64_t syncs_lost =
+      0;  // calls forgotten before they had returned: too many open, or their return lost
 };
 
 struct WindowData {

@@ -77,6 +77,7 @@ int take_profile(const Options& options, Runtime& runtime, ProfileOutput& output
         reply.error().message + (reply.error().hint.empty() ? "" : ": " + reply.error().hint));
     return http::exit_code(reply.error().code);
   }
+  if (!reply->empty_because.empty()) log(LogLevel::warning, "the profile is empty: " + reply->empty_because);
   if (auto written = output.write(reply->body); !written) return fail_with(written.error());
   return kDone;
 }

@@ -4,6 +4,7 @@
 #include "commands/commands.h"
 #include "commands/stop_signals.h"
 #include "http/server.h"
+#include "web/files.h"
 
 namespace pillion::commands {
 namespace {
@@ -58,6 +59,7 @@ int serve(const Options& options, const RuntimeFactory& make_runtime) {
   config.unix_mode = options.listen_mode;
   config.token = std::move(token);
   config.health_listen = options.health_listen;
+  config.page = web::files();
   const auto server = http::Server::create(config, runtime->service());
   if (!server) {
     log(LogLevel::error, server.error().message());

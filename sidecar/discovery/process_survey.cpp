@@ -80,8 +80,12 @@ std::string read_comm(int process_fd) {
   return printable(text);
 }
 
+// Those with the shim and those without are looked for apart, so neither takes the other's room.
 void keep(std::vector<SurveyedProcess>& list, SurveyedProcess process, const SurveyLimits& limits) {
-  if (list.size() < limits.listed_max) list.push_back(std::move(process));
+  const auto alike = std::count_if(list.begin(), list.end(), [&](const SurveyedProcess& other) {
+    return other.has_shim == process.has_shim;
+  });
+  if (static_cast<std::size_t>(alike) < limits.listed_max) list.push_back(std::move(process));
 }
 
 // Returns the bytes of maps that it read.

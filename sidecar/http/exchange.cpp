@@ -152,6 +152,7 @@ class Exchange::Parser : public httplib::Server {
     request.parameters = parse_query(from.target);
     request.host = from.get_header_value("Host");
     request.authorization = from.get_header_value("Authorization");
+    request.accept = from.get_header_value("Accept");
     request.hung_up = current->hung_up;
 
     auto reply = router_.handle(request, surface_);

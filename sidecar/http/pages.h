@@ -5,7 +5,8 @@
 
 namespace pillion::http {
 
-// Static HTML that says what this server answers. Nothing is loaded from elsewhere.
+// Static HTML that says what this server answers, for curl and for a build without the page. Nothing is
+// loaded from elsewhere.
 [[nodiscard]] std::string_view home_page();
 [[nodiscard]] std::string_view pprof_index_page();
 

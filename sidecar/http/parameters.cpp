@@ -90,9 +90,8 @@ tl::expected<void, ServiceError> apply(const std::string& name, const std::strin
   } else if (name == "type") {
     const auto type = parse_profile_type(text);
     if (!type) {
-      return tl::make_unexpected(
-          bad("parameter type is " + quoted(text) + ", not one of gpu, idle, sync, cpu, offcpu, heap, allocs",
-              "the default is type=gpu"));
+      return tl::make_unexpected(bad("parameter type is " + quoted(text) + ", not one of " + taken_types(),
+                                     "the default is type=gpu"));
     }
     request.type = *type;
   } else if (name == "format") {
@@ -146,6 +145,12 @@ tl::expected<ProfileRequest, ServiceError> parse_profile_request(const Parameter
     return tl::make_unexpected(
         bad("parameter device does not apply to type=sync",
             "a synchronisation call waits for a stream or a context: leave device out"));
+  }
+  if (request.wish.kinds) {
+    if (const auto lacking = lacking_kinds(request.type, *request.wish.kinds); !lacking.empty()) {
+      return tl::make_unexpected(bad(std::string("type=") + to_string(request.type) + " " + lacking,
+                                     "add it to kinds, or leave kinds out: then the sidecar's own hold"));
+    }
   }
   if (is_heap(request.type) && !has_seconds) request.duration = std::chrono::milliseconds(0);
   return request;

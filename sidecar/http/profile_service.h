@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -23,10 +24,19 @@ namespace pillion::http {
 enum class ProfileType : std::uint8_t { gpu, idle, sync, cpu, offcpu, heap, allocs };
 enum class ProfileFormat : std::uint8_t { pprof, json, folded };
 
+[[nodiscard]] std::span<const ProfileType> profile_types();  // all of them
 [[nodiscard]] const char* to_string(ProfileType type);
 [[nodiscard]] const char* to_string(ProfileFormat format);
 [[nodiscard]] std::optional<ProfileType> parse_profile_type(const std::string& text);
 [[nodiscard]] std::optional<ProfileFormat> parse_profile_format(const std::string& text);
+
+// Those that this build takes, as a list for people: "gpu, idle, sync".
+[[nodiscard]] bool is_taken(ProfileType type);
+[[nodiscard]] std::string taken_types();
+
+// Why `kinds` (enum pillion_kinds) make a profile of that type impossible, for people: "needs the kind sync,
+// which kinds kernel,memcpy leave out". Empty: they do not.
+[[nodiscard]] std::string lacking_kinds(ProfileType type, std::uint32_t kinds);
 
 // "application/octet-stream" for pprof, "application/json", "text/plain; charset=utf-8" for folded.
 [[nodiscard]] const char* content_type(ProfileFormat format);
@@ -63,7 +73,8 @@ struct ServiceReply {
   int status = 200;
   std::string content_type;  // empty: content_type(format)
   std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;  // pprof: already gzipped
+  std::string body;           // pprof: already gzipped
+  std::string empty_because;  // one line of ASCII: why there is nothing in it; empty: there is
 };
 
 using ServiceResult = tl::expected<ServiceReply, ServiceError>;

@@ -16,6 +16,8 @@ enum class Route : std::uint8_t {
   profile,
   pprof_index,
   pprof_gpu,
+  pprof_idle,
+  pprof_sync,
   pprof_cpu,
   pprof_heap,
   pprof_allocs,
@@ -40,6 +42,8 @@ constexpr std::array kRoutes = {
     RouteRow{"/debug/pprof/", Route::pprof_index, false},
     RouteRow{"/debug/pprof", Route::pprof_index, false},
     RouteRow{"/debug/pprof/gpu", Route::pprof_gpu, false},
+    RouteRow{"/debug/pprof/idle", Route::pprof_idle, false},
+    RouteRow{"/debug/pprof/sync", Route::pprof_sync, false},
     RouteRow{"/debug/pprof/profile", Route::pprof_cpu, false},
     RouteRow{"/debug/pprof/heap", Route::pprof_heap, false},
     RouteRow{"/debug/pprof/allocs", Route::pprof_allocs, false},
@@ -59,12 +63,18 @@ const RouteRow* find_route(const std::string& path, bool health_only) {
 
 const ProfileType* fixed_type(Route route) {
   static constexpr ProfileType kGpu = ProfileType::gpu;
+  static constexpr ProfileType kIdle = ProfileType::idle;
+  static constexpr ProfileType kSync = ProfileType::sync;
   static constexpr ProfileType kCpu = ProfileType::cpu;
   static constexpr ProfileType kHeap = ProfileType::heap;
   static constexpr ProfileType kAllocs = ProfileType::allocs;
   switch (route) {
     case Route::pprof_gpu:
       return &kGpu;
+    case Route::pprof_idle:
+      return &kIdle;
+    case Route::pprof_sync:
+      return &kSync;
     case Route::pprof_cpu:
       return &kCpu;
     case Route::pprof_heap:
@@ -88,6 +98,24 @@ Reply html_reply(std::string_view html) {
   Reply reply;
   reply.content_type = "text/html; charset=utf-8";
   reply.body = html;
+  return reply;
+}
+
+// The page runs what this server gave it, and talks to this server alone: also where a process's name or a
+// function's is markup. Blobs are what it offers to be saved.
+constexpr const char* kPagePolicy =
+    "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+Reply file_reply(const StaticFile& file) {
+  Reply reply;
+  reply.content_type = file.content_type;
+  reply.body = file.body;
+  reply.headers = {{"Content-Security-Policy", kPagePolicy},
+                   {"X-Content-Type-Options", "nosniff"},
+                   {"Referrer-Policy", "no-referrer"},
+                   {"Cache-Control", "no-cache"},
+                   {"Vary", "Accept"}};
   return reply;
 }
 
@@ -123,8 +151,18 @@ Reply Router::handle(const Request& request, const Surface& surface) {
   } catch (const std::exception& error) {
     reply = error_reply({ErrorCode::internal, error.what(), "this is a bug in pillion"});
   }
-  count(row == nullptr ? "other" : std::string(row->path), reply.status);
+  const bool known = row != nullptr || find_file(request, surface) != nullptr;
+  count(known ? request.path : "other", reply.status);
   return reply;
+}
+
+// The page is for who asks for HTML; curl gets the index at "/".
+const StaticFile* Router::find_file(const Request& request, const Surface& surface) const {
+  if (surface.health_only) return nullptr;
+  if (request.path == "/" && request.accept.find("text/html") == std::string::npos) return nullptr;
+  const auto found = std::find_if(config_.page.begin(), config_.page.end(),
+                                  [&](const auto& file) { return file.path == request.path; });
+  return found == config_.page.end() ? nullptr : &*found;
 }
 
 // What is decided before anybody looks at the path.
@@ -150,6 +188,10 @@ std::optional<ServiceError> Router::refuse(const Request& request, const Surface
 
 Reply Router::answer(const Request& request, const Surface& surface) {
   if (const auto refused = refuse(request, surface)) return error_reply(*refused);
+  if (const auto* file = find_file(request, surface)) {
+    if (auto names = check_names(request.parameters, {}); !names) return error_reply(names.error());
+    return file_reply(*file);
+  }
   const auto* row = find_route(request.path, surface.health_only);
   if (row == nullptr) {
     return error_reply(
@@ -216,6 +258,9 @@ Reply Router::profile(const Request& request, const ProfileType* type) {
   reply.status = result->status;
   if (!result->content_type.empty()) reply.content_type = std::move(result->content_type);
   std::move(result->headers.begin(), result->headers.end(), std::back_inserter(reply.headers));
+  // Where the body may not say it: folded has no comments.
+  if (!result->empty_because.empty())
+    reply.headers.emplace_back("Pillion-Empty", std::move(result->empty_because));
   reply.body = std::move(result->body);
   return reply;
 }

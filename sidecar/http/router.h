@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "http/metrics.h"
 #include "http/parameters.h"
 #include "http/profile_service.h"
+#include "http/static_file.h"
 
 namespace pillion::http {
 
@@ -26,8 +28,9 @@ struct Surface {
 };
 
 struct RouterConfig {
-  std::size_t windows_max = 16;  // windows at the same time, over all clients
-  std::string command_line;      // for /debug/pprof/cmdline: arguments separated by NUL
+  std::size_t windows_max = 16;      // windows at the same time, over all clients
+  std::string command_line;          // for /debug/pprof/cmdline: arguments separated by NUL
+  std::span<const StaticFile> page;  // what a browser gets at "/", and what it loads; empty: the plain index
 };
 
 struct Request {
@@ -35,6 +38,7 @@ struct Request {
   std::string path;
   Parameters parameters;
   std::string host;           // the Host header; empty when there is none
+  std::string accept;         // the same
   std::string authorization;  // the same
   std::stop_token hung_up;    // the client went away, or the server stops
 };
@@ -77,6 +81,7 @@ class Router {
  private:
   [[nodiscard]] Reply answer(const Request& request, const Surface& surface);
   [[nodiscard]] static std::optional<ServiceError> refuse(const Request& request, const Surface& surface);
+  [[nodiscard]] const StaticFile* find_file(const Request& request, const Surface& surface) const;
   [[nodiscard]] Reply plain(const RouteRow& row);
   [[nodiscard]] Reply profile(const Request& request, const ProfileType* fixed_type);
   [[nodiscard]] Reply status();

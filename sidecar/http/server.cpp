@@ -147,6 +147,7 @@ Result<std::unique_ptr<Server>> Server::create(const ServerConfig& config, Profi
   RouterConfig router;
   router.windows_max = config.windows_max;
   router.command_line = own_command_line();
+  router.page = config.page;
   auto made = std::make_unique<EndpointServer>(service, std::move(router));
   if (auto started = made->start(config); !started) return tl::make_unexpected(started.error());
   return made;

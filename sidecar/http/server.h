@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "http/access.h"
 #include "http/listen_address.h"
 #include "http/profile_service.h"
+#include "http/static_file.h"
 
 namespace pillion::http {
 
@@ -22,6 +24,7 @@ struct ServerConfig {
   std::optional<ListenAddress>
       health_listen;  // /healthz, /readyz and /metrics alone, with threads of its own
   std::size_t windows_max = 16;
+  std::span<const StaticFile> page;  // as in RouterConfig
 };
 
 // The HTTP side of the sidecar. `service` outlives it. Threads: one that watches the connections of each

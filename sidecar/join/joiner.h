@@ -79,7 +79,8 @@ class Joiner {
   // stack_wait_ns.
   void on_stack(std::uint32_t correlation, std::uint64_t context_key, StackId stack, StackEnding ending);
 
-  // The session's records are complete: what goes on by now ended at `now_ns` at the latest.
+  // The session's records are complete: no return comes any more. Executions that wait for one are settled
+  // without it, and calls that have not returned count up to `now_ns`.
   void on_session_end(std::uint64_t now_ns);
 
   // Once per drain of all of the target's rings, after their heads were read and before a record is
@@ -106,8 +107,9 @@ class Joiner {
   void observe(SettledObserver* observer) { observer_ = observer; }
   // The executions that are not settled yet, as they would be now.
   void visit_waiting(const std::function<void(const Settled&)>& visit) const;
-  // The first launch before `before_ns` of which no execution has come. Walks the table.
-  [[nodiscard]] std::optional<std::uint64_t> pending_since(std::uint64_t before_ns) const;
+  // The first launch before `before_ns` of which no execution has come, with what a launch alone tells: all
+  // that is of an execution is 0. Walks the table.
+  [[nodiscard]] std::optional<Settled> first_pending(std::uint64_t before_ns) const;
   // Idle time with attribution context goes to the stacks seen for its key, to the last nanosecond; other
   // comes out as it is.
   void spread(const IdleSample& sample, std::vector<IdleSample>& out) const;
@@ -132,7 +134,8 @@ class Joiner {
     std::uint32_t tid = 0;
     std::uint32_t cbid = 0;
     std::uint32_t executions = 0;
-    ExecutionPool::Chain waiting = ExecutionPool::kEmpty;  // for the stack
+    // Those that came before the stack or the call's return was known, while waits() says so.
+    ExecutionPool::Chain waiting = ExecutionPool::kEmpty;
     StackId stack = 0;
     StackState stack_state = StackState::none;
     bool several = false;                        // more than one execution may come
@@ -186,6 +189,7 @@ class Joiner {
   void tell_observer(const SyncInterval& call, std::uint64_t end_ns) const;
   void close_open_calls(Window& closing) const;
 
+  static void attribute(const Launch& launch, Settled& settled);
   [[nodiscard]] Settled judge(const Execution& execution, const Launch* launch, Key key) const;
   void settle(const Execution& execution, Launch* launch, Key key);
   [[nodiscard]] Window* window(WindowId id);
@@ -209,7 +213,8 @@ class Joiner {
       return_order_;         // launches that were executed and wait for their return, since which cycle
   FlatMap<Key, Held> held_;  // executions without launch
   std::deque<Timed> held_order_;
-  FlatMap<Key, Early> early_;  // stacks and failures without launch
+  // What came before the record of its call (a launch, or a synchronisation): stacks, failures, returns.
+  FlatMap<Key, Early> early_;
   std::deque<Timed> early_order_;
   ExecutionPool pool_;
   ContextStacks context_stacks_;

@@ -46,7 +46,7 @@ void Joiner::on_sync(const RawSync& raw) {
     ++counters_.launches_duplicate;
     return;
   }
-  counters_.syncs_evicted = syncs_.lost();
+  counters_.syncs_lost = syncs_.lost();
   if (begun.returned_ns != 0)
     tell_observer({raw.tid, raw.cbid, raw.context, 0, 0, raw.time_ns, 0}, begun.returned_ns);
   if (const auto call = syncs_.complete(key)) add_sync(*call);
@@ -76,7 +76,7 @@ void Joiner::await_return(Key key, const Launch& launch) {
 void Joiner::give_up_return(Key key) {
   Launch* launch = launches_.find(key);
   if (launch == nullptr || !launch->return_due) return;
-  ++counters_.returns_missing;
+  ++counters_.call_durations_missing;
   launch->return_due = false;
   settle_waiting(key, *launch);
 }
@@ -88,7 +88,7 @@ void Joiner::on_drain_cycle_of_calls() {
     give_up_return(key);
   }
   if (cycle_ > limits_.hold_drains) syncs_.forget_superseded(cycle_ - limits_.hold_drains);
-  counters_.syncs_evicted = syncs_.lost();
+  counters_.syncs_lost = syncs_.lost();
   counters_.stacks_given_up +=
       syncs_.give_up_stacks(now_ns_, [&](const SyncInterval& call) { add_sync(call); });
 }
@@ -121,7 +121,7 @@ void Joiner::add_sync(const SyncInterval& call) {
 }
 
 void Joiner::tell_observer(const SyncInterval& call, std::uint64_t end_ns) const {
-  if (observer_ != nullptr) observer_->on_host_sync({call.tid, call.context, call.start_ns, end_ns});
+  if (observer_ != nullptr) observer_->on_host_sync({call.tid, call.start_ns, end_ns});
 }
 
 // What has not returned, or waits for its stack, or is a copy whose execution has not come.

@@ -16,13 +16,17 @@ void Joiner::visit_waiting(const std::function<void(const Settled&)>& visit) con
   });
 }
 
-std::optional<std::uint64_t> Joiner::pending_since(std::uint64_t before_ns) const {
-  std::optional<std::uint64_t> since;
+std::optional<Settled> Joiner::first_pending(std::uint64_t before_ns) const {
+  const Launch* first = nullptr;
   launches_.for_each([&](Key, const Launch& launch) {
-    if (launch.executions == 0 && launch.time_ns < before_ns && (!since || launch.time_ns < *since))
-      since = launch.time_ns;
+    if (launch.executions == 0 && launch.time_ns < before_ns &&
+        (first == nullptr || launch.time_ns < first->time_ns))
+      first = &launch;
   });
-  return since;
+  if (first == nullptr) return std::nullopt;
+  Settled settled;
+  attribute(*first, settled);
+  return settled;
 }
 
 void Joiner::spread(const IdleSample& sample, std::vector<IdleSample>& out) const {

@@ -33,6 +33,15 @@ std::uint64_t JoinCounters::*stamp_fault(const Execution& execution, std::uint64
 
 }  // namespace
 
+void Joiner::attribute(const Launch& launch, Settled& settled) {
+  settled.launched_ns = launch.time_ns;
+  settled.context_key = launch.context_key;
+  settled.sample.tid = launch.tid;
+  settled.sample.cbid = launch.cbid;
+  settled.sample.stack = launch.stack;
+  settled.sample.attribution = launch.stack != 0 ? Attribution::exact : Attribution::context;
+}
+
 Settled Joiner::judge(const Execution& execution, const Launch* launch, Key key) const {
   Settled settled;
   JoinedSample& sample = settled.sample;
@@ -47,12 +56,7 @@ Settled Joiner::judge(const Execution& execution, const Launch* launch, Key key)
   sample.bytes = execution.bytes;
   settled.other_device = execution.other_device;
   if (launch != nullptr) {
-    settled.launched_ns = launch->time_ns;
-    sample.tid = launch->tid;
-    sample.cbid = launch->cbid;
-    sample.stack = launch->stack;
-    sample.attribution = launch->stack != 0 ? Attribution::exact : Attribution::context;
-    settled.context_key = launch->context_key;
+    attribute(*launch, settled);
   } else {
     sample.attribution = key < first_ ? Attribution::before_session : Attribution::launch_lost;
   }
@@ -175,7 +179,9 @@ Result<WindowData> Joiner::close_window(WindowId id, std::uint64_t t1_ns) {
       if (told.returned_ns != 0 && !told.call_told) tell_call(settled, told);
       closing->add(settled, limits_);
     });
-    if (launch.executions == 0 && closing->covers(launch.time_ns)) ++closing->counters().pending;
+    if (launch.executions != 0) return;
+    if (closing->covers(launch.time_ns)) ++closing->counters().pending;
+    if (launch.time_ns < closing->t0_ns()) ++closing->counters().pending_earlier;
   });
   close_open_calls(*closing);
   WindowData data = closing->finish(context_stacks_, counters_, limits_.cells_max);

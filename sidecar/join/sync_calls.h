@@ -82,7 +82,6 @@ class SyncCalls {
 
   // Calls that were forgotten without their return.
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
-  [[nodiscard]] std::size_t size() const { return calls_.size(); }
   void clear();
 
  private:

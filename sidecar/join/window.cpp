@@ -16,8 +16,8 @@ void since_open(JoinCounters& out, const JoinCounters& now, const JoinCounters& 
         &JoinCounters::failed_unmatched, &JoinCounters::decided_early, &JoinCounters::stacks,
         &JoinCounters::stacks_empty, &JoinCounters::stacks_given_up, &JoinCounters::stacks_unmatched,
         &JoinCounters::context_keys_refused, &JoinCounters::names_refused, &JoinCounters::threads_refused,
-        &JoinCounters::overhead_records, &JoinCounters::overhead_ns, &JoinCounters::returns_missing,
-        &JoinCounters::returns_unmatched, &JoinCounters::syncs_evicted}) {
+        &JoinCounters::overhead_records, &JoinCounters::overhead_ns, &JoinCounters::call_durations_missing,
+        &JoinCounters::returns_unmatched, &JoinCounters::syncs_lost}) {
     out.*field = now.*field - open.*field;
   }
   for (std::size_t i = 0; i < out.stacks_by_ending.size(); ++i) {

@@ -12,6 +12,7 @@
 #include "profile/builder.h"
 #include "profile/idle_builder.h"
 #include "profile/sync_builder.h"
+#include "profile/why_empty.h"
 
 namespace pillion::pipeline {
 namespace {
@@ -59,6 +60,18 @@ profile::BuildInput input_of(const BuildRequest& request, const profile::PodIden
   return input;
 }
 
+Result<std::string> write(const profile::Profile& profile, http::ProfileFormat format) {
+  switch (format) {
+    case http::ProfileFormat::pprof:
+      return exporting::to_pprof(profile);
+    case http::ProfileFormat::json:
+      return exporting::to_json(profile);
+    case http::ProfileFormat::folded:
+      return exporting::to_folded(profile);
+  }
+  return fail("build profile", "", "unknown format");
+}
+
 }  // namespace
 
 profile::PodIdentity pod_from_environment() {
@@ -80,10 +93,10 @@ void BuildThread::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<std::string> BuildThread::render(BuildRequest request) {
+Result<Rendered> BuildThread::render(BuildRequest request) {
   // std::function wants what can be copied; the request cannot.
   auto held = std::make_shared<BuildRequest>(std::move(request));
-  auto done = std::make_shared<std::promise<Result<std::string>>>();
+  auto done = std::make_shared<std::promise<Result<Rendered>>>();
   auto rendered = done->get_future();
   if (!queue_.try_push([this, held, done] { done->set_value(build(std::move(*held))); })) {
     return fail("build profile", "", "too many windows wait to be built, or pillion is ending");
@@ -91,9 +104,9 @@ Result<std::string> BuildThread::render(BuildRequest request) {
   return rendered.get();
 }
 
-Result<std::string> BuildThread::build(BuildRequest request) {
+Result<Rendered> BuildThread::build(BuildRequest request) {
   CodeNames names(code_, files_, symbolizer_);
-  for (const auto& part : request.parts) names.add(part.target, part.codes);
+  for (const auto& part : request.parts) names.add(part.session, part.codes);
   const auto input = input_of(request, pod_);
   const auto build_type = [&] {
     if (request.idle) return profile::build_idle(input, *request.idle, names);
@@ -101,15 +114,10 @@ Result<std::string> BuildThread::build(BuildRequest request) {
                                                    : profile::build(input, names);
   };
   const auto profile = build_type();
-  switch (request.format) {
-    case http::ProfileFormat::pprof:
-      return exporting::to_pprof(profile);
-    case http::ProfileFormat::json:
-      return exporting::to_json(profile);
-    case http::ProfileFormat::folded:
-      return exporting::to_folded(profile);
-  }
-  return fail("build profile", "", "unknown format");
+  auto body = write(profile, request.format);
+  if (!body) return tl::make_unexpected(body.error());
+  const bool empty = request.format == http::ProfileFormat::folded ? body->empty() : profile.samples.empty();
+  return Rendered{std::move(*body), empty ? profile::why_empty(input, profile) : std::string()};
 }
 
 }  // namespace pillion::pipeline

@@ -39,6 +39,12 @@ struct BuildRequest {
   bool cut_short = false;                 // ended before its time: the client went away or pillion ends
 };
 
+// A profile in the format that was asked for.
+struct Rendered {
+  std::string body;
+  std::string empty_because;  // empty: it is not
+};
+
 // The pod that this sidecar runs in, by the downward API (POD_NAME, POD_NAMESPACE, NODE_NAME) and
 // CONTAINER_NAME; empty outside Kubernetes.
 [[nodiscard]] profile::PodIdentity pod_from_environment();
@@ -54,10 +60,10 @@ class BuildThread {
   void stop();
 
   // Blocks until the window is rendered. Any thread but its own.
-  [[nodiscard]] Result<std::string> render(BuildRequest request);
+  [[nodiscard]] Result<Rendered> render(BuildRequest request);
 
  private:
-  [[nodiscard]] Result<std::string> build(BuildRequest request);
+  [[nodiscard]] Result<Rendered> build(BuildRequest request);
 
   TargetCode& code_;
   FileTable& files_;

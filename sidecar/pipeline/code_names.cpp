@@ -6,23 +6,19 @@
 
 namespace pillion::pipeline {
 
-std::vector<profile::SourceFrame> CodeNames::resolve_python(TargetId target,
-                                                            const UnwoundFrame& frame) const {
-  const auto codes = python_.find(target);
+std::optional<profile::SourceFrame> CodeNames::resolve_python(SessionId session, const UnwoundFrame& frame) {
+  const auto codes = python_.find(session);
   const auto code = codes == python_.end() ? nullptr : codes->second->find(frame.file);
-  if (code == nullptr) return {};
+  if (code == nullptr) return std::nullopt;
   const symbolize::PythonLineTable lines{code->version, code->first_line, code->line_table};
   // Without its table all that is known is where the function begins.
   const std::uint32_t line =
       code->lines_cut ? code->first_line : symbolize::python_line(lines, frame.python_offset());
-  return {{code->qualname.empty() ? "[python function without a name]" : code->qualname,
-           {},
-           code->filename,
-           line}};
+  return profile::SourceFrame{
+      code->qualname.empty() ? "[python function without a name]" : code->qualname, {}, code->filename, line};
 }
 
-std::vector<profile::SourceFrame> CodeNames::resolve(TargetId target, const UnwoundFrame& frame) {
-  if (frame.kind == FrameKind::python) return resolve_python(target, frame);
+std::vector<profile::SourceFrame> CodeNames::resolve(TargetId, const UnwoundFrame& frame) {
   std::vector<profile::SourceFrame> frames;
   if (frame.file == 0) return frames;
   for (const auto& resolved : symbolizer_.resolve(frame.file, frame.address, frame.is_return)) {

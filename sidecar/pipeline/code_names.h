@@ -22,22 +22,20 @@ class CodeNames : public profile::FrameResolver {
   CodeNames(const TargetCode& code, const FileTable& files, symbolize::Symbolizer& symbolizer)
       : code_(code), files_(files), symbolizer_(symbolizer) {}
 
-  // The Python code objects of a target; without them its Python frames have no names.
-  void add(TargetId target, std::shared_ptr<const PythonCodeTable> codes) {
-    python_[target] = std::move(codes);
+  // The Python code objects of a session; without them its Python frames have no names.
+  void add(SessionId session, std::shared_ptr<const PythonCodeTable> codes) {
+    python_[session] = std::move(codes);
   }
 
   std::vector<profile::SourceFrame> resolve(TargetId target, const UnwoundFrame& frame) override;
+  std::optional<profile::SourceFrame> resolve_python(SessionId session, const UnwoundFrame& frame) override;
   std::optional<profile::Module> module(TargetId target, std::uint32_t file) override;
 
  private:
-  [[nodiscard]] std::vector<profile::SourceFrame> resolve_python(TargetId target,
-                                                                 const UnwoundFrame& frame) const;
-
   const TargetCode& code_;
   const FileTable& files_;
   symbolize::Symbolizer& symbolizer_;
-  std::map<TargetId, std::shared_ptr<const PythonCodeTable>> python_;
+  std::map<SessionId, std::shared_ptr<const PythonCodeTable>> python_;
   std::map<TargetId, std::shared_ptr<const unwind::MapsTable>> maps_;  // as of the first question
 };
 

@@ -91,7 +91,8 @@ void DrainedTarget::add_open(std::uint64_t t1_ns, timeline::IdleTimeline::Open& 
   joiner_.visit_waiting([&](const join::Settled& settled) {
     if (auto ran = ran_of(settled)) open.executions.emplace_back(session_, std::move(*ran));
   });
-  if (const auto since = joiner_.pending_since(t1_ns)) open.pending_since_ns[session_] = *since;
+  if (const auto first = joiner_.first_pending(t1_ns))
+    open.pending[session_] = {first->sample, first->context_key, 0, 0, first->launched_ns, 0};
 }
 
 void DrainedTarget::spread(const IdleSample& sample, WindowData& data, std::vector<IdleSample>& out) const {
@@ -169,6 +170,9 @@ profile::TargetQuality DrainedTarget::quality_since(const Totals& begin) {
   quality.driver_version = armed_.armed.driver_version;
   quality.cupti_version = armed_.armed.cupti_version;
   quality.cupti_path = armed_.armed.cupti_path;
+  quality.executions_before = begin.shim.executions;
+  quality.executions_lost = end.shim.cupti_dropped + end.shim.executions_dropped_busy +
+                            end.shim.executions_dropped_full + end.collect.records_missing;
   quality.records_skipped = end.collect.events.unknown_records + end.collect.stacks.unknown_records -
                             begin.collect.events.unknown_records - begin.collect.stacks.unknown_records;
   quality.records_bad = end.collect.events.malformed + end.collect.stacks.malformed -

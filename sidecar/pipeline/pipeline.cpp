@@ -257,8 +257,7 @@ std::string Pipeline::what_was_seen() {
 }
 
 std::optional<http::ServiceError> Pipeline::not_taken(http::ProfileType type) const {
-  if (type == http::ProfileType::gpu || type == http::ProfileType::idle || type == http::ProfileType::sync)
-    return std::nullopt;
+  if (http::is_taken(type)) return std::nullopt;
   return http::ServiceError{
       http::ErrorCode::not_available,
       std::string("this build takes no ") + http::to_string(type) + " profile",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The half of Pipeline that tells how things stand: /status and /metrics.
+#include <functional>
+
 #include <nlohmann/json.hpp>
 
 #include "abi/pillion_abi.h"
@@ -93,6 +95,21 @@ http::MetricsSnapshot::ByReason anomalies(const DrainTotals& totals) {
   return by_kind;
 }
 
+// What may be asked for as type=, and for what cannot be taken here the words that such a request gets.
+nlohmann::json types_json(
+    const std::function<std::optional<http::ServiceError>(http::ProfileType)>& not_taken) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const auto type : http::profile_types()) {
+    nlohmann::json one = {{"type", http::to_string(type)}, {"available", true}};
+    if (const auto error = not_taken(type)) {
+      one["available"] = false;
+      one["reason"] = error->message;
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
 nlohmann::json anomalies_json(const DrainTotals& totals) {
   nlohmann::json out = nlohmann::json::array();
   for (const auto& anomaly : profile::anomalies_of(anomaly_counts(totals))) {
@@ -139,6 +156,7 @@ nlohmann::json Pipeline::status() {
           {"not_attached", attach.unaccepted},
           {"connections_ended", attach.gone},
           {"refusals", attach.refusals},
+          {"profile_types", types_json([this](auto type) { return not_taken(type); })},
           {"windows_taken", windows_taken_.load()},
           {"ring_bytes", attach.ring_bytes},
           {"modules", modules},

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "profile/quality.h"
 
 namespace pillion::pipeline {
 namespace {
@@ -23,7 +24,7 @@ constexpr milliseconds kLook{100};  // between looks at what rings no bell
 constexpr std::uint64_t kBackWithinNs = 1'000'000'000;
 // What is still under way at the window's end may come in for so long. Executions that ended in time but lie
 // in a buffer that CUPTI has not given back come with one of the flushes; a kernel that runs on belongs to a
-// later window.
+// later window. A longer wait would only help those that end just then; the others are named as pending.
 constexpr milliseconds kGrace{400};
 constexpr milliseconds kStackGrace{1'000};  // for snapshots that are being unwound; nothing waits longer
 constexpr milliseconds kBetweenFlushes{40};
@@ -247,7 +248,11 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   std::vector<WindowPart>* const parts = &closed->parts;
   std::uint64_t launches = 0;
   std::uint64_t executions = 0;
+  bool pending = false;
+  bool came_before = false;
   for (const auto& part : *parts) {
+    pending |= part.data.counters.pending != 0;
+    came_before |= part.quality.executions_before != 0;
     const auto& counters = part.data.counters;
     launches += counters.launches - counters.launches_failed - counters.launches_captured;
     // Whatever CUPTI gave, also for another device than the one asked for, and what was dropped on the way.
@@ -269,8 +274,7 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
     return tl::make_unexpected(http::ServiceError{
         http::ErrorCode::no_gpu_records,
         std::to_string(launches) + " launches were seen but CUPTI gave no record of their execution",
-        "a libcupti that does not fit the driver gives nothing without saying so: /status names both "
-        "versions"});
+        profile::why_no_records(pending, came_before)});
   }
   BuildRequest request;
   request.start_wall_ns = wall_t0_ns_;
@@ -286,12 +290,13 @@ http::ServiceResult WindowRun::answer(const WindowArming& arming) {
   request.cut_short = cut_short_;
   request.unsettled = unsettled_;
   request.clock_steps = stages_.drain.clock_watch().look() - clock_steps_;
-  auto body = stages_.build.render(std::move(request));
-  if (!body) {
-    return tl::make_unexpected(http::ServiceError{http::ErrorCode::internal, body.error().message(), {}});
+  auto rendered = stages_.build.render(std::move(request));
+  if (!rendered) {
+    return tl::make_unexpected(http::ServiceError{http::ErrorCode::internal, rendered.error().message(), {}});
   }
   http::ServiceReply reply;
-  reply.body = std::move(*body);
+  reply.body = std::move(rendered->body);
+  reply.empty_because = std::move(rendered->empty_because);
   return reply;
 }
 

@@ -9,6 +9,7 @@
 
 #include "profile/api_names.h"
 #include "profile/quality.h"
+#include "profile/recorded_kinds.h"
 #include "profile/sample_labels.h"
 #include "profile/stack_builder.h"
 #include "profile/window_description.h"
@@ -67,7 +68,7 @@ class Builder {
   TextTable texts_;
   StackBuilder stacks_;
   SampleLabels labels_;
-  std::map<std::pair<TargetId, std::uint32_t>, std::uint32_t> kernel_leaves_;  // by name id
+  std::map<std::pair<SessionId, std::uint32_t>, std::uint32_t> kernel_leaves_;  // by name id, a session's own
   std::map<Group, std::size_t> group_ids_;
   std::vector<GroupTotal> groups_;
   std::vector<Row> rows_;
@@ -86,7 +87,7 @@ std::uint32_t Builder::leaf(const TargetInput& target, const JoinedSample& sampl
       break;
   }
   if (sample.attribution == Attribution::other && sample.name == 0) return stacks_.pseudo("[other]");
-  const auto [found, made] = kernel_leaves_.try_emplace({target.id, sample.name}, 0);
+  const auto [found, made] = kernel_leaves_.try_emplace({target.session, sample.name}, 0);
   if (made) {
     const auto name = target.data->names.find(sample.name);
     const bool known = name != target.data->names.end() && !name->second.empty();
@@ -98,7 +99,7 @@ std::uint32_t Builder::leaf(const TargetInput& target, const JoinedSample& sampl
 void Builder::add_rows(const TargetInput& target) {
   for (const JoinedSample& sample : target.data->samples) {
     const std::uint32_t api = sample.cbid == 0 ? 0 : stacks_.pseudo(api_name(sample.cbid));
-    const Group group{leaf(target, sample), api, stacks_.of_launch(target.id, target.stacks, sample)};
+    const Group group{leaf(target, sample), api, stacks_.of_launch(target, sample)};
     const auto [found, made] = group_ids_.try_emplace(group, groups_.size());
     if (made) groups_.push_back({group});
     GroupTotal& total = groups_[found->second];
@@ -186,6 +187,11 @@ void Builder::add_latencies(const TargetInput& target) {
 
 Profile Builder::run() {
   describe_window(input_, profile_);
+  // Zeros would be read as calls that took no time. It is the last of the types, so what stays keeps its
+  // place.
+  static_assert(kLaunchTimeNs == kValues - 1);
+  if (!any_recorded(input_, PILLION_KIND_CALLS))
+    profile_.value_types = profile_.value_types.first(kLaunchTimeNs);
   for (const TargetInput& target : input_.targets) {
     if (target.data != nullptr) add_rows(target);
   }

@@ -23,6 +23,8 @@ struct TargetQuality {
   std::uint32_t driver_version = 0;  // cuDriverGetVersion
   std::uint32_t cupti_version = 0;   // cuptiGetVersion
   std::string cupti_path;
+  std::uint64_t executions_before = 0;  // GPU records of the session before the window
+  std::uint64_t executions_lost = 0;  // GPU records of the session, up to the window's end, that were dropped
   std::uint64_t records_skipped = 0;  // types or sizes that the sidecar does not know
   std::uint64_t records_bad = 0;      // failed a bound check
   std::uint64_t ring_resets = 0;      // by the sidecar

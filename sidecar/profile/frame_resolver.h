@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/idle_data.h"
 #include "records.h"
 
 namespace pillion::profile {
@@ -33,10 +34,13 @@ class FrameResolver {
  public:
   virtual ~FrameResolver() = default;
 
-  // The functions at a frame: the innermost inlined one first, the one that has machine code last. Empty:
-  // unknown. Of a Python frame the one function, empty when its code object never came; never asked for
-  // marks.
+  // The functions at a native frame: the innermost inlined one first, the one that has machine code last.
+  // Empty: unknown.
   virtual std::vector<SourceFrame> resolve(TargetId target, const UnwoundFrame& frame) = 0;
+
+  // The function at a Python frame; nothing when its code object never came. Its number means something
+  // within one session only.
+  virtual std::optional<SourceFrame> resolve_python(SessionId session, const UnwoundFrame& frame) = 0;
 
   // The ELF file behind UnwoundFrame::file (never asked for 0).
   virtual std::optional<Module> module(TargetId target, std::uint32_t file) = 0;

@@ -66,8 +66,9 @@ class IdleBuilder {
   Profile run();
 
  private:
-  // A distinct stack: leaf, edge (0: none), API call (0: none), list of the application's frames.
-  using Group = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  // A distinct stack: leaf, edge (0: none), whether its launch is pending (0: no), API call (0: none), list
+  // of the application's frames.
+  using Group = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
   struct GroupTotal {
     Group group;
     std::uint64_t ns = 0;
@@ -107,13 +108,15 @@ IdleBuilder::Group IdleBuilder::group_of(const IdleSample& sample) {
   const std::string cause = kIdleCauseNames[static_cast<std::size_t>(sample.cause)];
   const std::uint32_t leaf = stacks_.pseudo("idle: " + cause);
   const std::uint32_t edge = sample.edge == IdleEdge::none ? 0 : stacks_.pseudo(edge_frame(sample.edge));
-  if (!sample.ended)
-    return {leaf, edge, 0, stacks_.pseudo_stack("[nothing started before the window's end]")};
+  if (!sample.ended && !sample.pending)
+    return {leaf, edge, 0, 0, stacks_.pseudo_stack("[nothing started before the window's end]")};
   const TargetInput* of = target(sample.session);
   const std::uint32_t api = launch.cbid == 0 ? 0 : stacks_.pseudo(api_name(launch.cbid));
   const std::uint32_t list =
-      of != nullptr ? stacks_.of_launch(of->id, of->stacks, launch) : stacks_.pseudo_stack("[unsampled]");
-  return {leaf, edge, api, list};
+      of != nullptr ? stacks_.of_launch(*of, launch) : stacks_.pseudo_stack("[unsampled]");
+  const std::uint32_t pending =
+      sample.pending ? stacks_.pseudo("[launched, its GPU record had not come: it may have run]") : 0;
+  return {leaf, edge, pending, api, list};
 }
 
 void IdleBuilder::group_rows() {
@@ -150,8 +153,8 @@ void IdleBuilder::emit(const IdleSample& sample, const GroupTotal& total) {
     return;
   }
   Sample out;
-  const auto [leaf, edge, api, list] = total.group;
-  for (const std::uint32_t frame : {leaf, edge, api}) {
+  const auto [leaf, edge, pending, api, list] = total.group;
+  for (const std::uint32_t frame : {leaf, edge, pending, api}) {
     if (frame != 0) out.locations.push_back(frame);
   }
   const auto& frames = stacks_.frames(list);
@@ -163,6 +166,9 @@ void IdleBuilder::emit(const IdleSample& sample, const GroupTotal& total) {
     labels_.device(out, *of, sample.launch.device);
     if (sample.ended && sample.launch.attribution != Attribution::other) {
       labels_.launch(out, *of, sample.launch);
+    } else if (sample.pending) {
+      labels_.thread(out, *of, sample.launch.tid);
+      labels_.found(out, *of, sample.launch);
     } else if (sample.ended) {
       labels_.text(out, "attribution", attribution_name(sample.launch.attribution));
     }

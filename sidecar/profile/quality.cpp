@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "profile/anomalies.h"
+#include "profile/recorded_kinds.h"
 #include "profile/stack_builder.h"
 #include "profile/text.h"
 
@@ -78,6 +79,7 @@ void join_counters(Writer& out) {
   out.count("launched_before_session", &C::launched_before);
   out.count("launch_record_lost", &C::launch_lost);
   out.count("pending", &C::pending);
+  out.count("pending_earlier", &C::pending_earlier);
   out.count("evicted_unjoined", &C::evicted_unjoined);
   out.count("launches_duplicate", &C::launches_duplicate);
   out.count("failures_unmatched", &C::failed_unmatched);
@@ -96,12 +98,12 @@ void join_counters(Writer& out) {
   out.count("threads_refused", &C::threads_refused);
   out.count("cupti_overhead_records", &C::overhead_records);
   out.count("cupti_overhead_ns", &C::overhead_ns);
-  out.count("call_durations_missing", &C::returns_missing);
+  out.count("call_durations_missing", &C::call_durations_missing);
   out.count("returns_unmatched", &C::returns_unmatched);
   out.count("latency_rows_merged", &C::latency_rows_merged);
   out.count("syncs", &C::syncs);
   out.count("syncs_open", &C::syncs_open);
-  out.count("syncs_lost", &C::syncs_evicted);
+  out.count("syncs_lost", &C::syncs_lost);
   out.count("sync_cells_merged", &C::sync_cells_merged);
 }
 
@@ -215,6 +217,32 @@ AnomalyCounts counts_of(const BuildInput& input, const StackCounts& stacks, cons
   return counts;
 }
 
+// Launches of processes that go on whose record had not come, less those whose record is known to be lost.
+std::uint64_t launches_pending(const BuildInput& input) {
+  std::uint64_t total = 0;
+  for (const TargetInput& target : input.targets) {
+    if (target.data == nullptr || !target.quality.ended_early.empty()) continue;
+    const std::uint64_t pending = target.data->counters.pending + target.data->counters.pending_earlier;
+    total += pending - std::min(pending, target.quality.executions_lost);
+  }
+  return total;
+}
+
+void note_pending(const BuildInput& input, Profile& profile) {
+  const std::string_view type = profile.type;
+  const std::uint64_t pending = launches_pending(input);
+  if (pending == 0 || type == "sync") return;
+  profile.anomalies.push_back(
+      {"launches_pending", pending,
+       "launches whose GPU record had not come when the window was answered: they ran still, waited behind "
+       "one "
+       "that did, or CUPTI held their record back",
+       type == "idle"
+           ? "what of them had run is shown as idle: at the window's end, from the first of them on, "
+             "with the cause unknown, under its stack"
+           : "their GPU time belongs to the window in which they end"});
+}
+
 // What is no counter: it is true of the window or of one of its processes.
 void conditions(const BuildInput& input, Profile& profile) {
   const std::uint64_t launches = sum(input, &JoinCounters::launches);
@@ -223,8 +251,10 @@ void conditions(const BuildInput& input, Profile& profile) {
   if (launches > vain && sum(input, &JoinCounters::executions) == 0 &&
       sum(input, &pillion_counters::executions) == 0) {  // not even of a device that was not asked for
     profile.anomalies.push_back(
-        {"no_gpu_records", launches, "launches were seen but not one GPU record", {}});
+        {"no_gpu_records", launches, "launches were seen but not one GPU record",
+         why_no_records(launches_pending(input) != 0, sum(input, &TargetQuality::executions_before) != 0)});
   }
+  note_pending(input, profile);
   for (const TargetInput& target : input.targets) {
     if (!target.quality.ended_early.empty()) {
       profile.anomalies.push_back({"ended_early", 1, "a process was not recorded until the window's end",
@@ -245,6 +275,15 @@ void idle_counters(Writer& out, const IdleCounters& idle) {
 }
 
 }  // namespace
+
+std::string why_no_records(bool pending, bool came_before) {
+  const std::string held =
+      "a kernel runs that holds them back, for CUPTI gives a buffer back only when all records in it are "
+      "complete: a longer window has them";
+  if (pending && came_before) return held;
+  return (pending ? "either " + held + "; or " : std::string()) +
+         "libcupti does not fit the driver and gives nothing without saying so: /status names both versions";
+}
 
 void describe_quality(const BuildInput& input, const StackCounts& stacks, Profile& profile,
                       const IdleCounters* idle) {
@@ -276,6 +315,7 @@ void describe_quality(const BuildInput& input, const StackCounts& stacks, Profil
   out.text("driver_version",
            each(input, [](const auto& t) { return std::to_string(t.quality.driver_version); }));
   out.text("cupti_path", each(input, [](const auto& t) { return t.quality.cupti_path; }));
+  note_unrecorded(input, profile);
   conditions(input, profile);
   for (Anomaly& anomaly : anomalies_of(counts_of(input, stacks, idle != nullptr ? *idle : IdleCounters{}))) {
     profile.anomalies.push_back(std::move(anomaly));

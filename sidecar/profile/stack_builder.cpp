@@ -123,27 +123,28 @@ const StackBuilder::FileInfo& StackBuilder::file(TargetId target, std::uint32_t 
   return info;
 }
 
-std::uint32_t StackBuilder::frame(TargetId target, const UnwoundFrame& at) {
+std::uint32_t StackBuilder::frame(const TargetInput& of, const UnwoundFrame& at) {
   if (at.kind == FrameKind::python_unplaced) return pseudo("[python frames without their place]");
   if (at.kind == FrameKind::python_cut) return pseudo("[python frames missing]");
-  // A file's frames are the same in every target; code without a file, and Python's, is each target's own.
-  const bool shared = at.kind == FrameKind::native && at.file != 0;
-  const FrameKey key{at.address, at.file, shared ? 0 : target, at.is_return, at.kind};
+  // A file's frames are the same in every target; code without a file is each target's own, and Python's each
+  // session's.
+  const bool python = at.kind == FrameKind::python;
+  const std::uint32_t whose = python ? of.session : at.file != 0 ? 0 : of.id;
+  const FrameKey key{at.address, at.file, whose, at.is_return, at.kind};
   if (const std::uint32_t* found = frames_.find(key)) return *found;
-  const std::uint32_t made =
-      at.kind == FrameKind::python ? python_frame(target, at) : native_frame(target, at);
+  const std::uint32_t made = python ? python_frame(of.session, at) : native_frame(of.id, at);
   *frames_.insert(key).first = made;
   return made;
 }
 
 // Lines, not instructions, are told apart: an instruction has no address that means anything to a reader.
-std::uint32_t StackBuilder::python_frame(TargetId target, const UnwoundFrame& at) {
-  const auto sources = resolver_.resolve(target, at);
-  if (sources.empty()) {
+std::uint32_t StackBuilder::python_frame(SessionId session, const UnwoundFrame& at) {
+  const auto found_source = resolver_.resolve_python(session, at);
+  if (!found_source) {
     ++python_unnamed_;
     return pseudo("[python code " + std::to_string(at.file) + "]");
   }
-  const SourceFrame& source = sources.front();
+  const SourceFrame& source = *found_source;
   const std::uint32_t of = function(source.function, source.system_name, source.file);
   const auto [found, made] = python_lines_.try_emplace({of, source.line}, 0);
   if (made) found->second = add_location({0, 0, {{of, source.line}}, true});
@@ -183,13 +184,13 @@ std::uint32_t StackBuilder::list(std::vector<std::uint32_t> frames) {
   return found->second;
 }
 
-std::uint32_t StackBuilder::stack(TargetId target, const StackTable& table, StackId id) {
-  const auto [found, made] = stacks_.try_emplace({target, id}, 0);
+std::uint32_t StackBuilder::stack(const TargetInput& of, StackId id) {
+  const auto [found, made] = stacks_.try_emplace({of.session, id}, 0);
   if (!made) return found->second;
-  const UnwoundStack unwound = table.stack(id);
+  const UnwoundStack unwound = of.stacks->stack(id);
   std::vector<std::uint32_t> frames;
-  for (std::size_t i = first_application_frame(target, unwound.frames); i < unwound.frames.size(); ++i) {
-    frames.push_back(frame(target, unwound.frames[i]));
+  for (std::size_t i = first_application_frame(of.id, unwound.frames); i < unwound.frames.size(); ++i) {
+    frames.push_back(frame(of, unwound.frames[i]));
   }
   if (unwound.ending != StackEnding::rooted) {
     frames.push_back(pseudo(std::string("[stack: ") + ending_name(unwound.ending) + "]"));
@@ -200,12 +201,12 @@ std::uint32_t StackBuilder::stack(TargetId target, const StackTable& table, Stac
 
 std::uint32_t StackBuilder::pseudo_stack(std::string_view name) { return list({pseudo(name)}); }
 
-std::uint32_t StackBuilder::of_launch(TargetId target, const StackTable* stacks, const JoinedSample& sample) {
+std::uint32_t StackBuilder::of_launch(const TargetInput& of, const JoinedSample& sample) {
   switch (sample.attribution) {
     case Attribution::exact:
     case Attribution::context:
-      if (stacks == nullptr || sample.stack == 0) break;
-      return stack(target, *stacks, sample.stack);
+      if (of.stacks == nullptr || sample.stack == 0) break;
+      return stack(of, sample.stack);
     case Attribution::unsampled:
       break;
     case Attribution::before_session:

@@ -13,6 +13,7 @@
 #include "base/flat_map.h"
 #include "base/stack_table.h"
 #include "base/window_data.h"
+#include "profile/builder.h"
 #include "profile/frame_resolver.h"
 #include "profile/profile.h"
 #include "profile/text.h"
@@ -32,21 +33,19 @@ class StackBuilder {
   // A list of the application's frames, leaf first: those of the shim, CUPTI and libcuda in front of the call
   // into libcuda are left out, and a stack that is not rooted ends in a pseudo frame that says why. The
   // number means the list: equal lists have equal numbers. 0 is the empty list.
-  [[nodiscard]] std::uint32_t stack(TargetId target, const StackTable& table, StackId id);
+  [[nodiscard]] std::uint32_t stack(const TargetInput& of, StackId id);
   [[nodiscard]] std::uint32_t pseudo_stack(std::string_view name);
-  // The list of the sample's launch, or a pseudo frame that says why there is none. `stacks`: what its
-  // StackId means; may be null.
-  [[nodiscard]] std::uint32_t of_launch(TargetId target, const StackTable* stacks,
-                                        const JoinedSample& sample);
+  // The list of the sample's launch, or a pseudo frame that says why there is none.
+  [[nodiscard]] std::uint32_t of_launch(const TargetInput& of, const JoinedSample& sample);
   [[nodiscard]] const std::vector<std::uint32_t>& frames(std::uint32_t list) const { return *lists_[list]; }
 
   // Python frames, of the distinct ones asked for, whose code object never came.
   [[nodiscard]] std::uint64_t python_unnamed() const { return python_unnamed_; }
 
  private:
-  [[nodiscard]] std::uint32_t frame(TargetId target, const UnwoundFrame& frame);
+  [[nodiscard]] std::uint32_t frame(const TargetInput& of, const UnwoundFrame& frame);
   [[nodiscard]] std::uint32_t native_frame(TargetId target, const UnwoundFrame& frame);
-  [[nodiscard]] std::uint32_t python_frame(TargetId target, const UnwoundFrame& frame);
+  [[nodiscard]] std::uint32_t python_frame(SessionId session, const UnwoundFrame& frame);
   [[nodiscard]] std::uint32_t function(std::string_view name, std::string_view system_name,
                                        std::string_view file);
   [[nodiscard]] std::uint32_t add_location(Location location);
@@ -68,14 +67,14 @@ class StackBuilder {
   struct FrameKey {
     std::uint64_t address = 0;
     std::uint32_t file = 0;
-    TargetId target = 0;  // 0: the file's, the same in every target
+    std::uint32_t whose = 0;  // 0: the file's, the same everywhere; else a target, of Python a session
     bool is_return = false;
     FrameKind kind = FrameKind::native;
     bool operator==(const FrameKey&) const = default;
   };
   struct FrameHash {
     std::uint64_t operator()(const FrameKey& key) const {
-      return mix64(mix64(key.address ^ kHashSeed) + ((std::uint64_t{key.file} << 32 | key.target) << 1) +
+      return mix64(mix64(key.address ^ kHashSeed) + ((std::uint64_t{key.file} << 32 | key.whose) << 1) +
                    key.is_return + (static_cast<std::uint64_t>(key.kind) << 56));
     }
   };
@@ -101,7 +100,8 @@ class StackBuilder {
   FlatMap<FrameKey, std::uint32_t, FrameHash> frames_;
   std::map<std::pair<TargetId, std::uint32_t>, FileInfo> files_;
   std::map<std::pair<TextId, TextId>, std::uint32_t> mappings_;  // file, build-id
-  std::map<std::pair<TargetId, StackId>, std::uint32_t> stacks_;
+  // By session: stacks are numbered anew when a process is armed again.
+  std::map<std::pair<SessionId, StackId>, std::uint32_t> stacks_;
   std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, ListHash> list_ids_;
   std::vector<const std::vector<std::uint32_t>*> lists_;  // into list_ids_, whose nodes stay where they are
 };

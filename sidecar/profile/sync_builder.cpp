@@ -26,6 +26,10 @@ class SyncBuilder {
   Profile run();
 
  private:
+  struct Row {
+    Sample sample;
+    bool open = false;
+  };
   void add(const TargetInput& target, const SyncSample& sync);
   [[nodiscard]] std::uint64_t merge_small();
   void rank_calls();
@@ -44,6 +48,7 @@ class SyncBuilder {
   TextTable texts_;
   StackBuilder stacks_;
   SampleLabels labels_;
+  std::vector<Row> rows_;
   std::map<std::uint32_t, std::array<std::int64_t, kValues>> by_call_;  // by location
 };
 
@@ -51,7 +56,7 @@ void SyncBuilder::add(const TargetInput& target, const SyncSample& sync) {
   const JoinedSample place = place_of(sync);
   Sample out;
   out.locations.push_back(stacks_.pseudo(api_name(sync.cbid)));
-  const auto& frames = stacks_.frames(stacks_.of_launch(target.id, target.stacks, place));
+  const auto& frames = stacks_.frames(stacks_.of_launch(target, place));
   out.locations.insert(out.locations.end(), frames.begin(), frames.end());
   labels_.process(out, target);
   if (sync.attribution != Attribution::other) {
@@ -59,38 +64,37 @@ void SyncBuilder::add(const TargetInput& target, const SyncSample& sync) {
     if (sync.context != 0) labels_.number(out, "context", sync.context);
   }
   labels_.found(out, target, place);
-  if (sync.open != 0) labels_.text(out, "open", "yes");
+  if (sync.open) labels_.text(out, "open", "yes");
   out.values[kSyncTimeNs] = static_cast<std::int64_t>(sync.ns);
   out.values[kSyncCalls] = static_cast<std::int64_t>(sync.calls);
   auto& total = by_call_[out.locations.front()];
   for (std::size_t i = 0; i < kSyncValues; ++i) total[i] += out.values[i];
-  profile_.samples.push_back(std::move(out));
+  rows_.push_back({std::move(out), sync.open});
 }
 
 // Keeps the samples with the most time, one place left for [other] of each call. Returns how many were
 // merged.
 std::uint64_t SyncBuilder::merge_small() {
-  auto& samples = profile_.samples;
-  std::stable_sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) {
-    return std::tie(b.values[kSyncTimeNs], b.values[kSyncCalls]) <
-           std::tie(a.values[kSyncTimeNs], a.values[kSyncCalls]);
+  std::stable_sort(rows_.begin(), rows_.end(), [](const Row& a, const Row& b) {
+    return std::tie(b.sample.values[kSyncTimeNs], b.sample.values[kSyncCalls]) <
+           std::tie(a.sample.values[kSyncTimeNs], a.sample.values[kSyncCalls]);
   });
-  if (samples.size() <= input_.stacks_max) return 0;
-  const std::size_t keep = std::max<std::size_t>(input_.stacks_max, 1) - 1;
-  std::map<std::uint32_t, Sample> merged;  // by the call's location
-  for (std::size_t i = keep; i < samples.size(); ++i) {
-    const std::uint32_t call = samples[i].locations.front();
-    Sample& other = merged[call];
+  const std::size_t keep =
+      rows_.size() <= input_.stacks_max ? rows_.size() : std::max<std::size_t>(input_.stacks_max, 1) - 1;
+  std::map<std::pair<std::uint32_t, bool>, Sample> merged;  // by the call's location, and whether it goes on
+  for (std::size_t i = keep; i < rows_.size(); ++i) {
+    const std::uint32_t call = rows_[i].sample.locations.front();
+    Sample& other = merged[{call, rows_[i].open}];
     if (other.locations.empty()) {
       other.locations = {call, stacks_.pseudo("[other]")};
       labels_.text(other, "attribution", attribution_name(Attribution::other));
+      if (rows_[i].open) labels_.text(other, "open", "yes");
     }
-    for (std::size_t v = 0; v < kSyncValues; ++v) other.values[v] += samples[i].values[v];
+    for (std::size_t v = 0; v < kSyncValues; ++v) other.values[v] += rows_[i].sample.values[v];
   }
-  const std::uint64_t gone = samples.size() - keep;
-  samples.resize(keep);
-  for (auto& [call, other] : merged) samples.push_back(std::move(other));
-  return gone;
+  for (std::size_t i = 0; i < keep; ++i) profile_.samples.push_back(std::move(rows_[i].sample));
+  for (auto& [call, other] : merged) profile_.samples.push_back(std::move(other));
+  return rows_.size() - keep;
 }
 
 void SyncBuilder::rank_calls() {
@@ -109,15 +113,10 @@ Profile SyncBuilder::run() {
   profile_.value_types = kSyncValueTypes;
   describe_window(input_, profile_);
   for (const TargetInput& target : input_.targets) {
-    if ((target.quality.settings.kinds & PILLION_KIND_SYNC) == 0) {
-      profile_.anomalies.push_back({"syncs_not_recorded", 1,
-                                    "a process was recorded without its synchronisation calls",
-                                    "kinds " + kinds_text(target.quality.settings.kinds)});
-    }
     if (target.data == nullptr) continue;
     for (const SyncSample& sync : target.data->syncs) add(target, sync);
   }
-  const std::size_t distinct = profile_.samples.size();
+  const std::size_t distinct = rows_.size();
   const std::uint64_t merged = merge_small();
   rank_calls();
   describe_quality(input_, {distinct, merged, stacks_.python_unnamed()}, profile_);

@@ -141,7 +141,7 @@ void IdleTimeline::decide_until(std::uint64_t to_ns, SweepEnd end) {
       std::sort(sorted.begin(), sorted.end(), timeline::before);
       // Not beyond what has come: the future is nobody's idle time.
       const std::uint64_t newest_ns = sorted.empty() ? 0 : sorted.back().start_ns;
-      window.decide(name, sorted, std::min(to_ns, newest_ns), end, kNever, members.front(), sources());
+      window.decide(name, sorted, std::min(to_ns, newest_ns), end, nullptr, members.front(), sources());
       decided_ns_ = std::max(decided_ns_, window.decided_ns(name));
     }
     count_merged(window, before);
@@ -219,24 +219,36 @@ Result<IdleData> IdleTimeline::close_window(WindowId id, std::uint64_t t1_ns, co
   for (const auto& [name, devices] : members) {
     sorted.clear();
     gather(devices, sorted);
-    std::uint64_t pending_since_ns = kNever;
     for (const SessionDevice& device : devices) {
-      const auto pending = open.pending_since_ns.find(device.first);
-      if (pending != open.pending_since_ns.end())
-        pending_since_ns = std::min(pending_since_ns, pending->second);
       for (const auto& [session, ran] : open.executions) {
         const bool on_it = ran.launch.device == device.second || ran.other_device == device.second;
         if (session == device.first && on_it) sorted.push_back(interval_of(session, ran));
       }
     }
     std::sort(sorted.begin(), sorted.end(), timeline::before);
-    closing->decide(name, sorted, closing->t1_ns(), SweepEnd::window, pending_since_ns, devices.front(),
-                    sources());
+    const auto pending = pending_on(devices, open);
+    closing->decide(name, sorted, closing->t1_ns(), SweepEnd::window, pending ? &*pending : nullptr,
+                    devices.front(), sources());
   }
   count_merged(*closing, before);
   IdleData data = closing->finish(launches_, members);
   abandon_window(id);
   return data;
+}
+
+// The first launch that may be running on a device, whoever of those that use it made it.
+std::optional<Interval> IdleTimeline::pending_on(const std::vector<SessionDevice>& members,
+                                                 const Open& open) {
+  std::optional<Interval> first;
+  for (const auto& [session, device] : members) {
+    const auto found = open.pending.find(session);
+    if (found == open.pending.end()) continue;
+    const Ran& launched = found->second;
+    if (first && first->launched_ns <= launched.launched_ns) continue;
+    first = Interval{0, 0, launched.launched_ns,
+                     launches_.pending(session, device, launched.launch, launched.context_key)};
+  }
+  return first;
 }
 
 void IdleTimeline::count_merged(const IdleWindow& window, const IdleCounters& before) {

@@ -57,8 +57,8 @@ class IdleTimeline {
 
   // What the join has not settled when a window closes.
   struct Open {
-    std::vector<std::pair<SessionId, Ran>> executions;    // that still wait for their launch or its stack
-    std::map<SessionId, std::uint64_t> pending_since_ns;  // the first launch without an execution
+    std::vector<std::pair<SessionId, Ran>> executions;  // that still wait for their launch or its stack
+    std::map<SessionId, Ran> pending;  // the first launch without an execution; its device is not known
   };
   [[nodiscard]] Result<IdleData> close_window(WindowId id, std::uint64_t t1_ns, const Open& open);
 
@@ -82,6 +82,8 @@ class IdleTimeline {
   [[nodiscard]] Interval interval_of(SessionId session, const Ran& ran);
   [[nodiscard]] std::string name_now(const SessionDevice& device, const Log& of) const;
   [[nodiscard]] Members members_of(IdleWindow& window);
+  [[nodiscard]] std::optional<Interval> pending_on(const std::vector<SessionDevice>& members,
+                                                   const Open& open);
   void gather(const std::vector<SessionDevice>& members, std::vector<Interval>& out) const;
   void count_late(const SessionDevice& device, const Log& of, const Interval& interval);
   void make_room();

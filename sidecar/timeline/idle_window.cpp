@@ -70,12 +70,12 @@ std::uint64_t IdleWindow::decided_ns(const std::string& name) const {
 }
 
 void IdleWindow::decide(const std::string& name, std::span<const Interval> sorted, std::uint64_t to_ns,
-                        SweepEnd end, std::uint64_t pending_since_ns, SessionDevice first_member,
+                        SweepEnd end, const Interval* pending, SessionDevice first_member,
                         const Sources& sources) {
   Device& device = devices_.try_emplace(name, Device{t0_ns_, {}, {}}).first->second;
   const std::uint64_t until_ns = std::min(to_ns, t1_ns_);
   if (until_ns <= device.decided_ns) return;
-  Sweep over{sorted, device.decided_ns, until_ns, device.decided_ns == t0_ns_, end, pending_since_ns};
+  Sweep over{sorted, device.decided_ns, until_ns, device.decided_ns == t0_ns_, end, pending};
   Charge site(*this, device, first_member, end == SweepEnd::cut, sources);
   device.decided_ns = sweep(over, site, device.sums);
 }
@@ -109,7 +109,7 @@ IdleData IdleWindow::finish(const LaunchTable& launches,
     const auto order = [](const IdleSample& s) {
       return std::tuple(s.session, s.launch.device, s.launch.tid, s.launch.context, s.launch.stream,
                         s.launch.kind, s.launch.cbid, s.launch.graph, s.launch.attribution, s.launch.stack,
-                        s.context_key, s.ended, s.cause, s.edge);
+                        s.context_key, s.ended, s.pending, s.cause, s.edge);
     };
     return order(a) < order(b);
   });

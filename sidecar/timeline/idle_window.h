@@ -56,7 +56,7 @@ class IdleWindow {
 
   // Decides up to `to_ns` and not beyond the window's end; see sweep().
   void decide(const std::string& name, std::span<const Interval> sorted, std::uint64_t to_ns, SweepEnd end,
-              std::uint64_t pending_since_ns, SessionDevice first_member, const Sources& sources);
+              const Interval* pending, SessionDevice first_member, const Sources& sources);
 
   [[nodiscard]] IdleCounters& counters() { return counters_; }
   [[nodiscard]] const IdleCounters& counters() const { return counters_; }

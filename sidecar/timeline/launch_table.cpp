@@ -23,6 +23,18 @@ std::uint32_t LaunchTable::add(const Site& site) {
 }
 
 std::uint32_t LaunchTable::number(SessionId session, const JoinedSample& launch, std::uint64_t context_key) {
+  return number(session, launch, context_key, kRan);
+}
+
+std::uint32_t LaunchTable::pending(SessionId session, std::uint32_t device, const JoinedSample& launch,
+                                   std::uint64_t context_key) {
+  JoinedSample there = launch;
+  there.device = device;
+  return number(session, there, context_key, kPending);
+}
+
+std::uint32_t LaunchTable::number(SessionId session, const JoinedSample& launch, std::uint64_t context_key,
+                                  State state) {
   Site site;
   site.where = launch.attribution == Attribution::context ? context_key : launch.stack;
   site.session = session;
@@ -34,6 +46,7 @@ std::uint32_t LaunchTable::number(SessionId session, const JoinedSample& launch,
   site.kind = static_cast<std::uint8_t>(launch.kind);
   site.graph = launch.graph ? 1 : 0;
   site.attribution = static_cast<std::uint8_t>(launch.attribution);
+  site.state = state;
   if (sites_.size() < max_) return add(site);
   if (const std::uint32_t* found = numbers_.find(site)) return *found;
   return merged(session, launch.device);
@@ -51,7 +64,7 @@ std::uint32_t LaunchTable::none(SessionId session, std::uint32_t device) {
   Site site;
   site.session = session;
   site.device = device;
-  site.none = 1;
+  site.state = kNone;
   return add(site);
 }
 
@@ -63,7 +76,8 @@ IdleSample LaunchTable::sample(std::uint32_t number) const {
   const Site& site = sites_[number];
   IdleSample out;
   out.session = site.session;
-  out.ended = site.none == 0;
+  out.ended = site.state == kRan;
+  out.pending = site.state == kPending;
   JoinedSample& launch = out.launch;
   launch.tid = site.tid;
   launch.device = site.device;

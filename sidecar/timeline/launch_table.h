@@ -24,6 +24,9 @@ class LaunchTable {
                                      std::uint64_t context_key);
   // What stands for all that find no place: the merged launches of this session on this device.
   [[nodiscard]] std::uint32_t merged(SessionId session, std::uint32_t device);
+  // A launch whose execution has not come, which may run on this device.
+  [[nodiscard]] std::uint32_t pending(SessionId session, std::uint32_t device, const JoinedSample& launch,
+                                      std::uint64_t context_key);
   // What stands for none: a gap that nothing ended.
   [[nodiscard]] std::uint32_t none(SessionId session, std::uint32_t device);
 
@@ -43,15 +46,19 @@ class LaunchTable {
     SessionId session = 0;
     std::uint32_t tid = 0, device = 0, context = 0, stream = 0, cbid = 0;
     std::uint32_t reserved_word = 0;
-    std::uint8_t kind = 0, graph = 0, attribution = 0, none = 0;
+    std::uint8_t kind = 0, graph = 0, attribution = 0, state = 0;
     std::uint64_t reserved = 0;
     bool operator==(const Site&) const = default;
   };
   static_assert(sizeof(Site) == 48);
+  // What has become of the launch.
+  enum State : std::uint8_t { kRan, kPending, kNone };
   struct SiteHash {
     std::uint64_t operator()(const Site& site) const;
   };
   [[nodiscard]] std::uint32_t add(const Site& site);
+  [[nodiscard]] std::uint32_t number(SessionId session, const JoinedSample& launch, std::uint64_t context_key,
+                                     State state);
 
   const std::size_t max_;
   FlatMap<Site, std::uint32_t, SiteHash> numbers_;

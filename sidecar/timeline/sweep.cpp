@@ -92,9 +92,10 @@ class Sweeper {
   void wait(std::uint64_t begin_ns, std::uint64_t end_ns, const Interval* next,
             std::uint64_t launched_before_ns) {
     if (next == nullptr) {
-      const std::uint64_t pending_ns = std::clamp(over_.pending_since_ns, begin_ns, end_ns);
+      const std::uint64_t pending_ns =
+          over_.pending == nullptr ? end_ns : std::clamp(over_.pending->launched_ns, begin_ns, end_ns);
       emit(begin_ns, pending_ns, IdleCause::host_bound, nullptr);
-      emit(pending_ns, end_ns, IdleCause::unknown, nullptr);
+      emit(pending_ns, end_ns, IdleCause::unknown, over_.pending);
       return;
     }
     if (next->launched_ns == 0) {

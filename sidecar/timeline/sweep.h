@@ -18,7 +18,8 @@ struct IdlePart {
   std::uint64_t end_ns = 0;
   IdleCause cause = IdleCause::unknown;
   IdleEdge edge = IdleEdge::none;
-  const Interval* ended_by = nullptr;  // whose launch it is charged to; null: nothing ended it in time
+  // Whose launch it is charged to; null: nothing ended it in time, and no launch was pending.
+  const Interval* ended_by = nullptr;
 };
 
 // What a sweep asks of its surroundings, and gives.
@@ -44,7 +45,7 @@ struct Sweep {
   std::uint64_t to_ns = 0;
   bool from_window = false;  // the window begins at from_ns: a gap there is longer than it looks
   SweepEnd end = SweepEnd::window;
-  std::uint64_t pending_since_ns = kNever;  // with `window`: the first launch that has not been executed
+  const Interval* pending = nullptr;  // with `window`: the first launch whose execution has not come
 };
 
 struct SweepSums {
@@ -63,7 +64,8 @@ struct SweepSums {
 // host-bound, after it queued. Of the host-bound time, the first so many nanoseconds are `synchronising` as
 // the launching thread had waited for the GPU between the launch of what ran last and this launch: without
 // the waiting the launch would have come so much earlier. At the window's end, where nothing ends a gap, it
-// is host-bound up to the first launch that has not been executed, and unknown after it.
+// is host-bound up to the first launch whose execution has not come, and unknown after it, charged to that
+// launch.
 [[nodiscard]] std::uint64_t sweep(const Sweep& over, SweepSite& site, SweepSums& sums);
 
 }  // namespace pillion::timeline

@@ -58,6 +58,11 @@ class RunTest(unittest.TestCase):
     def test_every_library_has_its_licence(self):
         self.assertTrue(os.path.exists(os.path.join(BUNDLE, "licenses", "pillion")))
         self.assertGreater(len(os.listdir(os.path.join(BUNDLE, "licenses"))), 3)
+        # What of npm is in the page is in the program.
+        with open(os.path.join(BUNDLE, "pillion"), "rb") as program:
+            page = b"/web/page.js" in program.read()
+        for name in ("npm-d3-flame-graph", "npm-pprof-format"):
+            self.assertEqual(os.path.exists(os.path.join(BUNDLE, "licenses", name)), page, name)
 
     def in_root(self, root, program):
         """Starts it with /proc, in namespaces that end with it."""

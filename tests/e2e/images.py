@@ -49,6 +49,11 @@ def ensure_cuda(podman, build):
 def build_pillion(podman, source, arguments, tag=PILLION):
     """The shipped Dockerfile, unchanged. `arguments`: its build arguments."""
     flags = [flag for name, value in arguments.items() for flag in ("--build-arg", f"{name}={value}")]
+    # As this machine's own npm trusts whoever it reaches the registry through.
+    certificates = os.environ.get("NODE_EXTRA_CA_CERTS")
+    if certificates and "BUNDLE" not in arguments:
+        inside = "/run/npm-certificates.crt"
+        flags += ["--build-arg", f"NODE_EXTRA_CA_CERTS={inside}", "--volume", f"{os.path.realpath(certificates)}:{inside}:ro"]
     podman.run(
         "build", "--network", "host", "--pull=never", *flags, "--tag", tag, source, timeout=1500, capture=False
     )  # fmt: skip

@@ -12,8 +12,8 @@
 #include "cupti_types.h"
 #include "workload.h"
 
-// A client of CUPTI's that does no more than any must: what the experiments of arming_facts.cpp and
-// flush_facts.cpp share. No toolkit is needed to build it; it runs on the double, too.
+// A client of CUPTI's that does no more than any must: what the experiments of arming_facts.cpp,
+// cupti_facts.cpp and flush_facts.cpp share. No toolkit is needed to build it; it runs on the double, too.
 namespace cupti_client {
 
 namespace api = pillion::cupti;

@@ -4,7 +4,6 @@
 // `cupti_facts NAME` prints lines "fact NAME ..." and ends with status 0, or dies as the GPU's driver makes
 // it. Needs no toolkit to build: the driver API by tests/simgpu/cuda_driver.h, CUPTI by shim/cupti_types.h.
 // Runs on the double, too: where the two differ, the double is wrong.
-#include <dlfcn.h>
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -19,20 +18,16 @@
 #include <thread>
 #include <vector>
 
-#include "cupti_types.h"
+#include "cupti_client.h"
 #include "workload.h"
 
 namespace {
 
 namespace api = pillion::cupti;
 using namespace api;
-
-void* g_library = nullptr;
-template <class Function>
-Function function(const char* name) {
-  return reinterpret_cast<Function>(dlsym(g_library, name));
-}
-#define CUPTI(name) const api::name name = function<api::name>("cupti" #name)
+using cupti_client::g_finalize, cupti_client::g_finalized, cupti_client::g_subscriber,
+    cupti_client::t_may_finalize;
+using cupti_client::make_graph, cupti_client::make_stream;
 
 struct Seen {
   std::atomic<int> requested{0}, completed{0};
@@ -71,9 +66,6 @@ void completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::siz
   seen->bytes += valid;
 }
 
-std::atomic<bool> g_finalize{false}, g_finalized{false};
-thread_local bool t_may_finalize = false;
-Subscriber g_subscriber = nullptr;
 std::atomic<int> g_trace{0}, g_calls{0};  // callbacks left to print; seen
 bool g_profile_in_enter = false;
 
@@ -117,22 +109,6 @@ Result subscribe(std::initializer_list<std::uint32_t> driver,
   return result;
 }
 
-CUstream stream() {
-  CUstream made = nullptr;
-  CHECK(cuStreamCreate(&made, CU_STREAM_NON_BLOCKING));
-  return made;
-}
-
-CUgraphExec make_graph(workload::Device& device, CUstream on) {
-  CUgraph graph = nullptr;
-  CUgraphExec exec = nullptr;
-  CHECK(cuStreamBeginCapture_v2(on, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-  for (unsigned node = 0; node < 20; ++node) CHECK(device.launch(node, on));
-  CHECK(cuStreamEndCapture(on, &graph));
-  CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
-  return exec;
-}
-
 void for_ms(int ms, const std::function<void()>& step) {
   const std::uint64_t end = workload::now_ns() + static_cast<std::uint64_t>(ms) * 1'000'000;
   while (workload::now_ns() < end) step();
@@ -156,7 +132,7 @@ void finalize_in_order(const Order& order) {
   CUPTI(ActivityDisable);
   CUPTI(ActivityFlushAll);
   CUPTI(Unsubscribe);
-  CUstream on = stream();
+  CUstream on = make_stream();
   CUgraphExec exec = make_graph(device, on);
   CUgraphExec other = order.two_graphs ? make_graph(device, on) : exec;
   const auto run = [&](Order::Work work, bool both) {
@@ -204,7 +180,7 @@ void probe(bool stolen) {
   CUPTI(ActivityEnableAndDump);
   CUPTI(ActivityFlushAll);
   CUPTI(ActivityRegisterCallbacks);
-  CUstream on = stream();
+  CUstream on = make_stream();
   (void)subscribe({307});
   (void)ActivityEnable(kActivityConcurrentKernel);
   CHECK(device.launch(0, on));
@@ -239,7 +215,7 @@ void stale(bool somebody_new) {
   CUPTI(Unsubscribe);
   CUPTI(Subscribe);
   CUPTI(Finalize);
-  CUstream on = stream();
+  CUstream on = make_stream();
   (void)subscribe({307});
   (void)ActivityEnable(kActivityConcurrentKernel);
   for (int i = 0; i < 100; ++i) CHECK(device.launch(0, on));
@@ -270,7 +246,7 @@ void stale(bool somebody_new) {
 
 void capture() {
   workload::Device device;
-  CUstream on = stream();
+  CUstream on = make_stream();
   CHECK(device.launch(0, on));
   (void)subscribe({307, 514, 527}, {13});
   g_trace = 12;
@@ -290,7 +266,7 @@ void capture() {
 
 void profiled() {
   workload::Device device;
-  CUstream on = stream();
+  CUstream on = make_stream();
   CHECK(device.launch(0, on));
   (void)subscribe({307});
   g_profile_in_enter = true;
@@ -311,7 +287,7 @@ void buffers(double wait_ms) {
     threads.emplace_back([&] {
       device.make_current();
       t_may_finalize = true;
-      CUstream on = stream();
+      CUstream on = make_stream();
       while (!stop) {  // at full speed subscribing would never return
         for (int burst = 0; burst < 4; ++burst) CHECK(device.launch(0, on));
         workload::sleep_seconds(40e-6);
@@ -392,8 +368,7 @@ int main(int argc, char** argv) {
     for (const auto& [name, run] : experiments) std::puts(name.c_str());
     return argc > 1 ? 2 : 0;
   }
-  g_library = dlopen("libcupti.so.13", RTLD_NOW);
-  if (g_library == nullptr) return std::printf("%s\n", dlerror()), 1;
+  cupti_client::load();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("fact %s\n", found->first.c_str());
   found->second();

@@ -17,7 +17,7 @@ PTX = b""".version 6.4
 LAUNCHES = {"inference": 20, "training": 60, "graph": 20, "compiled": 20, "launches": 200}
 
 cuda = ctypes.CDLL("libcuda.so.1")
-device = {}
+devices = []
 
 
 def check(result, what):
@@ -29,43 +29,71 @@ def call(name, *arguments):
     check(getattr(cuda, name)(*arguments), name)
 
 
+class Device:
+    """A context on a device, and a kernel in it."""
+
+    def __init__(self, number):
+        self.context, module, self.function, self.memory = (ctypes.c_void_p() for _ in range(4))
+        call("cuDevicePrimaryCtxRetain", ctypes.byref(self.context), number)
+        self.make_current()
+        call("cuModuleLoadData", ctypes.byref(module), PTX)
+        call("cuModuleGetFunction", ctypes.byref(self.function), module, KERNEL)
+        call("cuMemAlloc_v2", ctypes.byref(self.memory), ctypes.c_size_t(1 << 16))
+        self.kept = (ctypes.c_int(4096), ctypes.c_float(1.5), self.memory, self.memory)
+        self.parameters = (ctypes.c_void_p * 4)(*(ctypes.cast(ctypes.byref(value), ctypes.c_void_p)
+                                                  for value in self.kept))
+
+    def make_current(self):
+        call("cuCtxSetCurrent", self.context)
+
+    def launch(self, count, stream=None):
+        for _ in range(count):
+            call("cuLaunchKernel", self.function, 16, 1, 1, 256, 1, 1, 0, stream, self.parameters, None)
+
+
+def device_count():
+    count = ctypes.c_int()
+    call("cuDeviceGetCount", ctypes.byref(count))
+    return count.value
+
+
 def make_context():
-    if device:
-        return
-    call("cuInit", 0)
-    context, module, function, memory = (ctypes.c_void_p() for _ in range(4))
-    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-    call("cuCtxSetCurrent", context)
-    call("cuModuleLoadData", ctypes.byref(module), PTX)
-    call("cuModuleGetFunction", ctypes.byref(function), module, KERNEL)
-    call("cuMemAlloc_v2", ctypes.byref(memory), ctypes.c_size_t(1 << 16))
-    values = (ctypes.c_int(4096), ctypes.c_float(1.5), memory, memory)
-    device["function"] = function
-    device["parameters"] = (ctypes.c_void_p * 4)(*(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values))
-    device["kept"] = values
-
-
-def launch(count, stream=None):
-    for _ in range(count):
-        call("cuLaunchKernel", device["function"], 16, 1, 1, 256, 1, 1, 0, stream, device["parameters"], None)
+    if not devices:
+        call("cuInit", 0)
+        devices.append(Device(0))
 
 
 def make_step(mode):
     make_context()
-    count = LAUNCHES[mode]
+    if mode == "devices":
+        return make_step_on_devices()
+    count, device = LAUNCHES[mode], devices[0]
     if mode != "graph":
-        return lambda: launch(count)
+        return lambda: device.launch(count)
     stream, graph, replayed = (ctypes.c_void_p() for _ in range(3))
     call("cuStreamCreate", ctypes.byref(stream), 1)
     call("cuStreamBeginCapture_v2", stream, 1)
-    launch(count, stream)
+    device.launch(count, stream)
     call("cuStreamEndCapture", stream, ctypes.byref(graph))
     call("cuGraphInstantiateWithFlags", ctypes.byref(replayed), graph, ctypes.c_ulonglong(0))
     return lambda: call("cuGraphLaunch", replayed, stream)
 
 
+def make_step_on_devices():
+    devices.extend(Device(number) for number in range(1, device_count()))
+
+    def step():
+        for device in devices:
+            device.make_current()
+            device.launch(20)
+
+    return step
+
+
 def synchronize():
-    call("cuCtxSynchronize")
+    for device in devices:
+        device.make_current()
+        call("cuCtxSynchronize")
 
 
 def free_memory():

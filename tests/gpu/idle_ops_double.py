@@ -23,7 +23,7 @@ class Operations:
 
     @staticmethod
     def scale():
-        driver_steps.launch(1)
+        driver_steps.devices[0].launch(1)
 
     @staticmethod
     def batches():
@@ -37,11 +37,11 @@ class Operations:
 
     @staticmethod
     def train(inputs):
-        driver_steps.launch(10)
+        driver_steps.devices[0].launch(10)
 
     @staticmethod
     def heavy_step():
-        driver_steps.launch(1)
+        driver_steps.devices[0].launch(1)
         return 1.0
 
     @staticmethod

@@ -7,6 +7,7 @@ import time
 
 import attach_bare
 import attach_cycles
+import attach_devices
 import attach_eager
 import attach_flood
 import attach_graphs
@@ -20,7 +21,7 @@ from gpu_harness import LOGS
 # Part: what it runs, and its share of the whole. What one part leaves of its share goes to those after it.
 PARTS = {"graphs": (attach_graphs.run, 130), "flood": (attach_flood.run, 45), "profiler": (attach_profiler.run, 60),
          "cycles": (attach_cycles.run, 150), "inject": (attach_inject.run, 110), "record": (attach_record.run, 50),
-         "eager": (attach_eager.run, 20), "growth": (attach_bare.growth, 40), "bare": (attach_bare.run, 150)}
+         "eager": (attach_eager.run, 20), "devices": (attach_devices.run, 50), "growth": (attach_bare.growth, 40), "bare": (attach_bare.run, 150)}
 
 
 def run_part(table, name, seconds=SECONDS):

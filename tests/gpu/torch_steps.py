@@ -19,7 +19,7 @@ class Model(nn.Module):
 
 
 def make_context():
-    torch.zeros(1).cuda()
+    torch.cuda.synchronize()  # without a copy, which a recorder sees and who attaches later does not
 
 
 def make_step(mode):
@@ -31,6 +31,8 @@ def make_step(mode):
                 value.add_(1)
 
         return launch
+    if mode == "devices":
+        return make_step_on_devices()
     torch.manual_seed(0)
     model = Model().cuda()
     tokens = torch.randint(0, 4096, (8, 128), device="cuda")
@@ -67,8 +69,26 @@ def make_step(mode):
     return graph.replay
 
 
+def make_step_on_devices():
+    values = [torch.full((256, 256), 1e-3, device=f"cuda:{at}") for at in range(device_count())]
+    received = [torch.empty_like(value) for value in values]
+
+    def step():
+        for at, value in enumerate(values):
+            for _ in range(20):
+                received[at] = value @ value
+            received[at].copy_(values[at - 1])
+
+    return step
+
+
+def device_count():
+    return torch.cuda.device_count()
+
+
 def synchronize():
-    torch.cuda.synchronize()
+    for at in range(device_count()):
+        torch.cuda.synchronize(at)
 
 
 def free_memory():

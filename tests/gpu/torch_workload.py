@@ -7,11 +7,13 @@
   torch N        N iterations under torch.profiler; answers once when it has begun, then with its kernels
   speed N        N iterations, each timed; answers with the medians of time and processor time in microseconds
   memory         answers with the free bytes of the device
+  devices        answers with how many devices there are
   cupti HOW N    N iterations under a CUPTI client of its own, which leaves as HOW says (bare_cupti.HOW)
   quit
 
 Each command is answered by one JSON line (torch: two). Modes: inference, training, graph (CUDA-graph replay), compiled
-(inference under torch.compile), launches (200 of one small kernel, from a Python loop).
+(inference under torch.compile), launches (200 of one small kernel, from a Python loop), devices (kernels on
+each device, copies between them).
 GPU_CHECK_DOUBLE in the environment: on the double, without PyTorch.
 """
 import json
@@ -95,6 +97,7 @@ def main():
     actions = {"run": lambda count: run(step, int(count)), "speed": lambda count: speed(step, int(count)),
                "torch": lambda count: under_torch_profiler(step, int(count)), "loop": lambda *path: loop(step, *path),
                "memory": lambda: {"free": steps.free_memory()},
+               "devices": lambda: {"count": steps.device_count()},
                "cupti": lambda how, count: bare_cupti.cycle(step, how, int(count), steps.synchronize)}
     # Unbuffered, so that select() in loop() sees a waiting line.
     stdin = open(0, "rb", buffering=0, closefd=False)

@@ -70,7 +70,9 @@ class AnomalyTest(ProfileTest):
         rows = re.findall(r"^\| `(\w+)` \|", table, re.M)
         self.assertEqual(len(rows), len(set(rows)))
         self.assertEqual(set(rows), kinds | {"no_gpu_records", "ended_early", "refused", "window_cut_short",
-                                            "settings_not_as_asked", "syncs_not_recorded"})
+                                            "settings_not_as_asked", "syncs_not_recorded", "kernels_not_recorded",
+                                            "memsets_not_recorded", "copies_not_recorded", "calls_not_recorded",
+                                            "launches_pending"})
 
     def test_zero_and_reversed_stamps(self):
         for kind, knob in (("zero", "SIMGPU_ZERO_STAMPS_EVERY"), ("reversed", "SIMGPU_REVERSED_STAMPS_EVERY")):
@@ -236,6 +238,7 @@ class AnomalyTest(ProfileTest):
         self.assertEqual(quality["pending"] + quality["evicted_unjoined"], table + more)
         found = anomalies(profile)
         found.pop("snapshots_dropped", None)  # a busy machine
+        self.assertEqual(found.pop("launches_pending"), quality["pending"])
         self.assertEqual(found, {"evicted_unjoined": quality["evicted_unjoined"]})
         self.check_time(profile, run, run)
 

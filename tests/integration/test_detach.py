@@ -110,14 +110,14 @@ class DetachTest(ProfileTest):
         wait_until(lambda: len(workload.output().splitlines()) > lines + 2, "the program to go on")
         self.end(workload)
         self.assertEqual(len(self.log.calls("cuptiFinalize")), windows if "CUPTI finalized" in residue else 0)
-        self.assertEqual(self.log.calls("left_module_copies"), [])
+        self.assertEqual(self.log.calls("left_module_profiled"), [])
         return profile
 
     def test_kernels_from_four_threads(self):
         self.row("nothing, CUPTI finalized", "--threads", "4", "--graphs", "0")
 
     def test_modules_that_load_to_the_end(self):
-        """Their bytes are being asked for when the session ends; CUPTI would leave copies behind."""
+        """Their bytes are being asked for when the session ends: no longer when CUPTI is left."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": self.stderr}
         workload = self.bench.workload("modules", popen=pipes, SIMGPU_CALL_LOG=self.log.path)
 
@@ -136,7 +136,7 @@ class DetachTest(ProfileTest):
                     tell(f"{command} {number}")
         self.assertGreater(window.take()["quality"]["modules_stored"], 0)
         self.assertIn("CUPTI finalized", self.last_disarm(sidecar, workload.pid))
-        self.assertEqual(self.log.calls("left_module_copies"), [])
+        self.assertEqual(self.log.calls("left_module_profiled"), [])
         workload.process.communicate(timeout=20)
         self.assertEqual(workload.process.returncode, 0)
         self.check_silent()
@@ -166,7 +166,9 @@ class DetachTest(ProfileTest):
     def test_records_that_flood(self):
         """A flush does not return while records come as fast: there must be none, and the session ends all the same."""
         capacity, attempts = 500_000, 3  # as on a GPU: 400,000 were borne, 700,000 were not
+        few = 5  # flushes: before the flood is known, and where this machine paused in it
         for _ in range(attempts):
+            flushes_before = len(self.log.calls("cuptiActivityFlushAll"))
             workload = self.start("graph_replay", "--threads", "2", "--nodes", "1000", SIMGPU_KERNEL_NS=50,
                                   SIMGPU_LAUNCH_LATENCY_NS=100, SIMGPU_FLUSH_CAPACITY=capacity)
             sidecar = self.sidecar("-events-ring-kib", "256")
@@ -177,9 +179,10 @@ class DetachTest(ProfileTest):
             self.end(workload)
             sidecar.process.terminate()
             sidecar.process.wait(10)
-            if quality["executions"] + quality["dropped_executions_full"] > 2 * capacity:
+            flushes = len(self.log.calls("cuptiActivityFlushAll")) - flushes_before
+            if quality["executions"] + quality["dropped_executions_full"] > 2 * capacity and flushes < few:
                 return
-        self.fail(f"this machine makes no {capacity} records a second, {attempts} times: nothing was tried")
+        self.fail(f"{attempts} times {few} flushes or more, or no {capacity} records a second")
 
     def test_old_cupti_with_graphs(self):
         self.row("too old to finalize after graphs", "--threads", "1", "--graphs", "1", SIMGPU_CUPTI_VERSION=18)

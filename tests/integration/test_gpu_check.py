@@ -20,7 +20,7 @@ class GpuCheckTest(unittest.TestCase):
         return done.returncode, rows, done.stdout + done.stderr
 
     def test_attach(self):
-        parts = ("graphs", "flood", "profiler", "cycles", "record")
+        parts = ("graphs", "flood", "profiler", "cycles", "record", "devices", "growth")
         status, rows, said = self.run_section(*(f"attach.{part}" for part in parts), GPU_CHECK_CYCLES="2")
         self.assertEqual(status, 0, said)
         for part in parts:

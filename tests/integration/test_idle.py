@@ -3,6 +3,7 @@
 of the double, and each cause stands at the launch that the script put behind it."""
 import collections
 import gzip
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import time
 import unittest
 
 from harness import Bench, Window, functions, main, wait_until
-from losses import anomalies
+from losses import anomalies, details
 from recording import Recording, workload
 
 MS = 1_000_000
@@ -89,7 +90,7 @@ class IdleTest(unittest.TestCase):
 
 
 class Causes(IdleTest):
-    def take(self, seconds, *scripts, devices=1, expect_devices=None, pause=0.1, **environment):
+    def take(self, seconds, *scripts, devices=1, expect_devices=None, pause=0.1, odd=(), **environment):
         """The profile of one process that has done these scripts in the window."""
         script = Scripted(self.bench, devices, **environment)
         sidecar = self.sidecar()
@@ -100,7 +101,7 @@ class Causes(IdleTest):
                 script.run(*steps)
             profile = window.take()
         script.end()
-        self.assertEqual(anomalies(profile), {})
+        self.assertEqual(anomalies(profile), dict(odd))
         return self.check(profile, expect_devices or devices)
 
     def test_host_bound_is_at_the_launch_behind_the_sleep(self):
@@ -141,13 +142,64 @@ class Causes(IdleTest):
         self.assertEqual(profile["device_idle"][0]["idle_by_cause_ns"]["copy"], 0)
 
     def test_unknown_is_what_a_launch_that_has_not_run_leaves_open(self):
-        profile = self.take(1, ["spin 0 0 0 2000000", "sleep 200", "spin 1 0 0 3000000000"])
+        profile = self.take(1, ["spin 0 0 0 2000000", "sleep 200", "spin 1 0 0 3000000000"],
+                            odd={"launches_pending": 1})
         device = profile["device_idle"][0]
         self.assertEqual(device["busy_ns"], 2 * MS)
         end = rows(profile, cause="host-bound", edge="end")
         self.assert_about(end, 200 - 2 - LATENCY_MS, 20)
-        self.assertGreater(rows(profile, cause="unknown", edge="end"), 500 * MS)
+        unknown = rows(profile, cause="unknown", edge="end")
+        self.assertGreater(unknown, 500 * MS)
+        self.assertEqual(rows(profile, "site<1>", "unknown", edge="end"), unknown)
         self.assertEqual(profile["quality"]["pending"], 1)
+
+    def test_a_kernel_that_outlasts_the_window_is_named(self):
+        """Launched before it, or in it: nothing is known of it but its launch."""
+        script = Scripted(self.bench)
+        sidecar = self.sidecar()
+        with Window(sidecar, 1, type="idle"):
+            script.run("spin 0 0 0 2000000", "sync 0 0")
+        script.run("spin 1 0 0 4000000000", "spin 0 0 0 1000000")
+        with Window(sidecar, 1, type="idle") as first, Window(sidecar, 1) as gpu:
+            idle, ran = first.take(), gpu.take()
+        script.run("sync 0 0")
+        with Window(sidecar, 1, type="idle") as last:
+            after = last.take()
+        script.end()
+        length = self.check(idle)["window"]["duration_ns"]
+        self.assertEqual(rows(idle, "site<1>", "unknown", edge="both"), length)
+        self.assertIn("[launched, its GPU record had not come: it may have run]",
+                      {name for stack in idle["stacks"] for name in functions(idle, stack)})
+        for profile in (idle, ran):
+            self.assertEqual((profile["quality"]["pending"], profile["quality"]["pending_earlier"]), (0, 2))
+            self.assertEqual(anomalies(profile), {"launches_pending": 2})
+        self.assertIn("unknown", details(idle, "launches_pending")[0])
+        self.assertEqual(ran["kernels"], [])
+        self.assertEqual(anomalies(self.check(after)), {})
+        self.assertEqual(rows(after, cause="unknown"), 0)
+
+    def test_records_behind_a_long_kernel(self):
+        """The buffer does not come back: no record, and the reason is that and no other."""
+        script = Scripted(self.bench)
+        sidecar = self.sidecar()
+        with Window(sidecar, 1):
+            script.run("spin 0 0 0 2000000", "sync 0 0")
+        with Window(sidecar, 1) as few, Window(sidecar, 1, type="idle") as idle:
+            script.run("spin 1 0 0 3000000000", "spin 0 0 1 1000000")
+            profiles = few.take(), idle.take()
+        for profile in profiles:
+            [why] = details(profile, "no_gpu_records")
+            self.assertIn("a kernel runs that holds them back", why)
+            self.assertNotIn("libcupti", why)
+        script.run("sync 0 0")
+        with Window(sidecar, 1) as many:  # enough for an error instead of an empty profile
+            script.run("spin 1 0 0 3000000000", *["spin 0 0 1 1000"] * 100)
+            error = many.take(expect=502)["error"]
+        self.assertEqual(error["code"], "no_gpu_records")
+        self.assertIn("a kernel runs that holds them back", error["hint"])
+        self.assertNotIn("libcupti", error["hint"])
+        script.run("sync 0 0")
+        script.end()
 
     def test_edges_are_rows_of_their_own(self):
         profile = self.take(1, ["spin 0 0 0 2000000", "sleep 20", "spin 0 0 0 2000000", "sync 0 0"], pause=0.2)
@@ -315,6 +367,12 @@ class Outputs(IdleTest):
         top = subprocess.run(["go", "tool", "pprof", "-top", str(path)], capture_output=True, text=True, check=True)
         self.assertIn("Type: gpu_idle", top.stdout)
         self.assertRegex(top.stdout, r"idle: host-bound")
+        for kind, value in (("idle", "gpu_idle"), ("sync", "sync_time")):
+            url = f"http://127.0.0.1:{sidecar.port}/debug/pprof/{kind}?seconds=1"
+            top = self.during(sidecar, script, lambda url=url: subprocess.run(
+                ["go", "tool", "pprof", "-top", url], capture_output=True, text=True,
+                env={**os.environ, "PPROF_TMPDIR": str(self.bench.folder)}))
+            self.assertIn(f"Type: {value}", top.stdout, top.stderr)
         script.end()
 
     def test_record(self):

@@ -8,6 +8,7 @@ import threading
 import unittest
 
 from harness import Bench, ProfileTest, Window, functions, wait_until, windows_open
+from recording import Recording, workload
 
 SPIN_NS = 1_000_000
 NAMES = {"stream": "cuStreamSynchronize", "thread_stream": "cuStreamSynchronize", "context": "cuCtxSynchronize",
@@ -213,6 +214,19 @@ class Sync(ProfileTest):
                  for function in functions(profile, stack)}
         self.assertTrue(any("run_way" in site for site in sites), sites)
 
+    def test_an_empty_folded_profile_says_why(self):
+        with Bench() as bench:
+            waits, sidecar = started(bench)
+            for kind, words in (("sync", "no thread was in a call that waits"), ("gpu", "no kernel, copy or memset")):
+                status, headers, body = sidecar.request(f"/profile?seconds=1&type={kind}&format=folded")
+                self.assertEqual((status, body), (200, b""))
+                self.assertIn(words, headers["Pillion-Empty"])
+            waits.truth()
+            recording = Recording(bench, "-kinds", "memset", "--", *workload("launch_loop", "--iterations", 5),
+                                  name="empty.folded", form="folded")
+            recording.finish()
+            self.assertIn("the profile is empty: nothing of the kinds that are recorded (memset) ended", recording.log())
+
     def test_formats_and_kinds(self):
         with Bench() as bench:
             waits, sidecar = started(bench)
@@ -234,11 +248,19 @@ class Sync(ProfileTest):
                 thread.join()
             self.assertEqual(sidecar.request("/profile?seconds=1&type=sync&device=0")[0], 400)
             wait_until(lambda: windows_open(sidecar) == 0, "no window")
-            kinds = {"kinds": "kernel,memcpy,memset,stacks"}
-            with Window(sidecar, 2, **kinds) as without, Window(sidecar, 2, type="sync", **kinds) as none:
+            for query in ("type=sync&kinds=kernel,memcpy", "type=idle&kinds=memcpy,memset"):
+                self.assertEqual(sidecar.request(f"/profile?seconds=1&{query}")[0], 400, query)
+            # The second and the third take what the first has put in force.
+            with Window(sidecar, 2, kinds="kernel,memcpy,memset,stacks") as without, \
+                    Window(sidecar, 2, type="sync") as none, Window(sidecar, 2, type="idle") as idle:
                 waits.tell("stream", 5)
             plain = without.take()
-            self.assertIn("syncs_not_recorded", [one["kind"] for one in none.take()["quality"]["anomalies"]])
+            for profile in (none.take(), idle.take()):
+                [said] = [one for one in profile["quality"]["anomalies"] if one["kind"].endswith("_not_recorded")]
+                self.assertEqual(said["kind"], "syncs_not_recorded")
+                self.assertIn(f"process {waits.pid}, kinds kernel,memcpy,memset,stacks", said["detail"])
+            self.assertIn("calls_not_recorded", [one["kind"] for one in plain["quality"]["anomalies"]])
+            self.assertTrue(all("launch_time_ns" not in row for row in plain["kernels"] + plain["stacks"]))
             waits.truth()
         status, _, folded = answers["type=sync&format=folded"]
         self.assertEqual(status, 200)

@@ -24,6 +24,9 @@ class Resolver : public profile::FrameResolver {
              "_ZN2at6native" + number + "ERKNS_6TensorEl",
              "aten/src/ATen/native/File" + std::to_string(frame.address % 300) + ".cpp", 17}};
   }
+  std::optional<profile::SourceFrame> resolve_python(SessionId, const UnwoundFrame&) override {
+    return std::nullopt;
+  }
   std::optional<profile::Module> module(TargetId, std::uint32_t file) override {
     const std::uint64_t start = 0x7f0000000000 + file * 0x10000000ull;
     return profile::Module{

@@ -78,8 +78,8 @@ bool drop_subscriber(Subscriber* subscriber) {
   const std::lock_guard lock(g_subscriber_mutex);
   if (subscriber == nullptr || g_subscriber.load(std::memory_order_acquire) != subscriber)
     return g_once.contains(subscriber);  // a handle of before a finalize: success, and nothing happens
-  // The finalize that follows leaves copies of modules behind: megabytes on a GPU (tests/gpu/attach_bare.py).
-  if (callback_enabled(kDomainResource, kResourceModuleProfiled)) log_call("left_module_copies", kSuccess);
+  // On a GPU the program grows by what CUPTI copies for it (tests/gpu/attach_bare.py).
+  if (callback_enabled(kDomainResource, kResourceModuleProfiled)) log_call("left_module_profiled", kSuccess);
   g_subscriber.store(nullptr, std::memory_order_release);
   reset_callbacks();
   return true;

@@ -100,6 +100,18 @@ TEST_CASE("limits end a survey and are said") {
   }
 }
 
+TEST_CASE("processes with the shim do not take the place of those without") {
+  const TemporaryDirectory proc;
+  for (unsigned pid = 100; pid < 140; ++pid) {
+    add_process(proc, pid, "with", mapping("/usr/lib/libcuda.so.1") + mapping("/opt/pillion/libpillion.so"));
+    add_process(proc, pid + 100, "without", mapping("/usr/lib/libcuda.so.1"));
+  }
+  const auto survey = survey_processes(proc.path());
+  CHECK(survey.cuda_with_shim == 40);
+  CHECK(contains(survey.text(), "(without, uid"));
+  CHECK(contains(survey.text(), "(with, uid"));
+}
+
 TEST_CASE("maps that may not be read are reported with what it takes") {
   const TemporaryDirectory proc;
   add_process(proc, 10, "closed", "");

@@ -102,5 +102,17 @@ TEST_CASE("hostile names stay valid JSON, from the builder and from a model made
   CHECK(nlohmann::json::accept(to_json(raw)));
 }
 
+TEST_CASE("where no launch's duration was recorded there is no launch_time, and the schema takes that") {
+  Example e;
+  e.input.targets.at(0).quality.settings.kinds = PILLION_KIND_KERNEL | PILLION_KIND_STACKS;
+  const std::string text = to_json(e.make());
+  CHECK(complaints(text).empty());
+  const auto json = nlohmann::json::parse(text);
+  CHECK_FALSE(json["kernels"][0].contains("launch_time_ns"));
+  CHECK_FALSE(json["stacks"][0].contains("launch_time_ns"));
+  CHECK(json["stacks"][0].contains("copied_bytes"));
+  CHECK(text.find("calls_not_recorded") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace pillion::exporting

@@ -132,10 +132,11 @@ TEST_CASE("go tool pprof -list shows the lines of a Python function, -lines tell
   Example e;
   struct Python : profile::FakeResolver {
     std::string path;
-    std::vector<profile::SourceFrame> resolve(TargetId target, const UnwoundFrame& frame) override {
-      auto frames = FakeResolver::resolve(target, frame);
-      if (frame.kind == FrameKind::python && !frames.empty()) frames[0].file = path;
-      return frames;
+    std::optional<profile::SourceFrame> resolve_python(SessionId session,
+                                                       const UnwoundFrame& frame) override {
+      auto found = FakeResolver::resolve_python(session, frame);
+      if (found) found->file = path;
+      return found;
     }
   } resolver;
   resolver.path = file.path();

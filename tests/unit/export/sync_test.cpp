@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Profiles of synchronisation calls in each of the formats, and the latencies of a GPU profile.
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -20,7 +21,7 @@ using profile::Example;
 using profile::Profile;
 
 SyncSample sync_sample(std::uint32_t cbid, StackId stack, std::uint64_t calls, std::uint64_t ns,
-                       std::uint64_t open = 0) {
+                       bool open = false) {
   SyncSample sync;
   sync.tid = 4242;
   sync.cbid = cbid;
@@ -37,7 +38,8 @@ struct SyncExample : Example {
   SyncExample() {
     const StackId item =
         stacks.intern(profile::stack_below_capture({{5, 0x50}, UnwoundFrame::python(1, 120), {1, 0x200}}));
-    data.syncs = {sync_sample(126, item, 3, 900), sync_sample(17, 0, 2, 70), sync_sample(278, item, 1, 5, 1)};
+    data.syncs = {sync_sample(126, item, 3, 900), sync_sample(17, 0, 2, 70),
+                  sync_sample(278, item, 1, 5, true)};
   }
   [[nodiscard]] Profile make_sync() { return profile::build_sync(input, resolver); }
 };
@@ -80,14 +82,19 @@ TEST_CASE("go tool pprof reads a sync profile") {
 TEST_CASE("more samples than a profile shows are merged, the sum stays") {
   SyncExample e;
   e.input.stacks_max = 2;
+  e.data.syncs.push_back(sync_sample(278, 0, 1, 4));  // of the same call, and it returned
   const Profile merged = e.make_sync();
-  std::int64_t ns = 0, calls = 0;
+  std::int64_t ns = 0, calls = 0, open_ns = 0;
   for (const profile::Sample& sample : merged.samples) {
     ns += sample.values[profile::kSyncTimeNs];
     calls += sample.values[profile::kSyncCalls];
+    const auto open = [&](const profile::Label& label) { return merged.text(label.key) == "open"; };
+    if (std::any_of(sample.labels.begin(), sample.labels.end(), open))
+      open_ns += sample.values[profile::kSyncTimeNs];
   }
-  CHECK(ns == 975);
-  CHECK(calls == 6);
+  CHECK(ns == 975 + 4);
+  CHECK(calls == 7);
+  CHECK(open_ns == 5);
 }
 
 TEST_CASE("latencies: by kernel and stream, with percentiles and powers of two") {

@@ -42,6 +42,7 @@ class FakeService : public ProfileService {
     changed_.notify_all();
     if (error_) return tl::make_unexpected(*error_);
     ServiceReply reply;
+    reply.empty_because = empty_because_;
     reply.body = body_.empty() ? std::string("profile of ") + to_string(request.type) : body_;
     return reply;
   }
@@ -65,6 +66,9 @@ class FakeService : public ProfileService {
   }
   void set_body(std::string body) {
     set([&] { body_ = std::move(body); });
+  }
+  void set_empty_because(std::string words) {
+    set([&] { empty_because_ = std::move(words); });
   }
   void set_metrics(MetricsSnapshot metrics) {
     set([&] { metrics_ = std::move(metrics); });
@@ -114,6 +118,7 @@ class FakeService : public ProfileService {
   std::vector<ProfileRequest> requests_;
   std::optional<ServiceError> error_;
   std::string body_;
+  std::string empty_because_;
   MetricsSnapshot metrics_;
   Condition ready_;
   Condition alive_;

@@ -19,12 +19,16 @@ struct ServerFixture {
     config.listen = {"127.0.0.1", 0, {}};
     config.health_listen = ListenAddress{"127.0.0.1", 0, {}};
     config.windows_max = windows_max;
+    config.page = kPage;
     auto made = Server::create(config, service);
     REQUIRE(made);
     server = std::move(*made);
   }
 
   RawResponse get(std::string_view target) const { return RawClient(server->port()).get(target); }
+
+  static constexpr StaticFile kPage[] = {{"/", "text/html; charset=utf-8", "<p>the page"},
+                                         {"/web/page.js", "text/javascript; charset=utf-8", "let script;"}};
 
   FakeService service;  // first: the server uses it
   std::unique_ptr<Server> server;

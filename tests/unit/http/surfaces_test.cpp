@@ -31,6 +31,23 @@ TEST_CASE_METHOD(ServerFixture, "only pprof is offered as a file to keep") {
   CHECK(get("/profile?format=folded").headers.at("Content-Type") == "text/plain; charset=utf-8");
 }
 
+TEST_CASE_METHOD(ServerFixture, "an empty profile says in a header why it is") {
+  service.release_windows();
+  CHECK(get("/profile?format=folded").headers.count("Pillion-Empty") == 0);
+  service.set_empty_because("no thread waited");
+  CHECK(get("/profile?format=folded").headers.at("Pillion-Empty") == "no thread waited");
+}
+
+TEST_CASE_METHOD(ServerFixture, "the pages list the types that are taken, and no other") {
+  const std::string home = get("/").body, index = get("/debug/pprof/").body;
+  for (const char* type : {"idle", "sync"}) {
+    CHECK(home.find(std::string("type=") + type) != std::string::npos);
+    CHECK(index.find(std::string("\"/debug/pprof/") + type) != std::string::npos);
+  }
+  for (const char* type : {"profile", "heap", "allocs"})
+    CHECK(index.find(std::string("\"/debug/pprof/") + type) == std::string::npos);
+}
+
 TEST_CASE_METHOD(ServerFixture, "profile without parameters is 20 s of gpu as pprof") {
   service.release_windows();
   CHECK(get("/profile").status == 200);
@@ -45,6 +62,8 @@ TEST_CASE_METHOD(ServerFixture, "profile without parameters is 20 s of gpu as pp
 TEST_CASE_METHOD(ServerFixture, "the pprof paths have their types") {
   service.release_windows();
   const auto [path, type] = GENERATE(table<std::string, ProfileType>({{"gpu", ProfileType::gpu},
+                                                                      {"idle", ProfileType::idle},
+                                                                      {"sync", ProfileType::sync},
                                                                       {"profile", ProfileType::cpu},
                                                                       {"heap", ProfileType::heap},
                                                                       {"allocs", ProfileType::allocs}}));
@@ -86,31 +105,33 @@ TEST_CASE_METHOD(ServerFixture, "a service error becomes its status and JSON") {
 
 TEST_CASE_METHOD(ServerFixture,
                  "parameters out of range, unknown or repeated are named, and open no window") {
-  const auto [query, named] =
-      GENERATE(table<std::string, std::string>({{"seconds=0", "seconds"},
-                                                {"seconds=3601", "3600"},
-                                                {"seconds=-1", "seconds"},
-                                                {"seconds=", "seconds"},
-                                                {"seconds=1.5", "seconds"},
-                                                {"seconds=5s", "seconds"},
-                                                {"seconds=99999999999999999999", "seconds"},
-                                                {"seconds=%00", "seconds"},
-                                                {"seconds=+5", "seconds"},
-                                                {"seconds", "seconds"},
-                                                {"pid=0", "pid"},
-                                                {"pid=4194305", "4194304"},
-                                                {"pid=self", "pid"},
-                                                {"device=-1", "device"},
-                                                {"device=1024", "1023"},
-                                                {"type=cuda", "cuda"},
-                                                {"type=", "type"},
-                                                {"format=svg", "svg"},
-                                                {"format=PPROF", "PPROF"},
-                                                {"second=5", "second"},
-                                                {"seconds=5&x=1", "x"},
-                                                {"=5", "unknown"},
-                                                {"seconds=5&seconds=5", "twice"},
-                                                {"seconds=5&pid=1&pid=2", "pid is given twice"}}));
+  const auto [query, named] = GENERATE(
+      table<std::string, std::string>({{"seconds=0", "seconds"},
+                                       {"seconds=3601", "3600"},
+                                       {"seconds=-1", "seconds"},
+                                       {"seconds=", "seconds"},
+                                       {"seconds=1.5", "seconds"},
+                                       {"seconds=5s", "seconds"},
+                                       {"seconds=99999999999999999999", "seconds"},
+                                       {"seconds=%00", "seconds"},
+                                       {"seconds=+5", "seconds"},
+                                       {"seconds", "seconds"},
+                                       {"pid=0", "pid"},
+                                       {"pid=4194305", "4194304"},
+                                       {"pid=self", "pid"},
+                                       {"device=-1", "device"},
+                                       {"device=1024", "1023"},
+                                       {"type=cuda", "not one of gpu, idle, sync\""},
+                                       {"type=sync&kinds=kernel,memcpy,calls", "needs the kind sync"},
+                                       {"kinds=memcpy,sync&type=idle", "needs the kind kernel"},
+                                       {"type=", "type"},
+                                       {"format=svg", "svg"},
+                                       {"format=PPROF", "PPROF"},
+                                       {"second=5", "second"},
+                                       {"seconds=5&x=1", "x"},
+                                       {"=5", "unknown"},
+                                       {"seconds=5&seconds=5", "twice"},
+                                       {"seconds=5&pid=1&pid=2", "pid is given twice"}}));
   const auto response = get("/profile?" + query);
   INFO(query << " -> " << response.body);
   CHECK(response.status == 400);
@@ -122,7 +143,8 @@ TEST_CASE_METHOD(ServerFixture,
 TEST_CASE_METHOD(ServerFixture, "the ends of each range are accepted") {
   service.release_windows();
   for (const char* query : {"seconds=1", "seconds=3600", "pid=1", "pid=4194304", "device=0", "device=1023",
-                            "type=offcpu", "format=folded", "format=json", "", "&", "seconds=%35"}) {
+                            "type=offcpu", "type=idle&kinds=kernel", "type=sync&kinds=memcpy,sync",
+                            "format=folded", "format=json", "", "&", "seconds=%35"}) {
     INFO(query);
     CHECK(get(std::string("/profile?") + query).status == 200);
   }
@@ -231,6 +253,42 @@ TEST_CASE_METHOD(ServerFixture, "status is the service's, with the server's own 
 
 TEST_CASE_METHOD(ServerFixture, "cmdline is this program's, separated by NUL") {
   CHECK(get("/debug/pprof/cmdline").body.find("unit_http") != std::string::npos);
+}
+
+TEST_CASE_METHOD(ServerFixture, "a browser gets the page at /, everybody else the index") {
+  const auto home = [&](const std::string& headers) {
+    RawClient client(server->port());
+    REQUIRE(client.send("GET / HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n"));
+    return client.receive();
+  };
+  const auto page = home("Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\n");
+  CHECK(page.status == 200);
+  CHECK(page.body == "<p>the page");
+  CHECK(page.headers.at("Content-Type") == "text/html; charset=utf-8");
+  CHECK(page.headers.at("Vary") == "Accept");
+  for (const char* headers : {"", "Accept: */*\r\n"}) {
+    const auto index = home(headers);
+    CHECK(index.status == 200);
+    CHECK(index.body.find("/profile?seconds=5") != std::string::npos);
+  }
+}
+
+TEST_CASE_METHOD(ServerFixture, "the page may load and ask what is of this server, and nothing else") {
+  const auto script = get("/web/page.js");
+  CHECK(script.status == 200);
+  CHECK(script.body == "let script;");
+  CHECK(script.headers.at("Content-Type") == "text/javascript; charset=utf-8");
+  CHECK(script.headers.at("X-Content-Type-Options") == "nosniff");
+  const auto policy = script.headers.at("Content-Security-Policy");
+  CHECK(policy.find("default-src 'none'") == 0);
+  for (const char* foreign : {"unsafe", "http:", "https:", "data:", "blob:", "*"}) {
+    INFO(foreign);
+    CHECK(policy.find(foreign) == std::string::npos);
+  }
+  CHECK(get("/web/page.js?x=1").status == 400);
+  CHECK(get("/web/").status == 404);
+  CHECK(get("/web/page.css").status == 404);
+  CHECK(RawClient(server->health_port()).get("/web/page.js").status == 404);
 }
 
 }  // namespace

@@ -10,8 +10,6 @@
 namespace pillion::join {
 namespace {
 
-constexpr WindowId kWindow = 1;
-constexpr std::uint64_t kT1 = kArmed + 20 * kSecond;
 constexpr std::uint32_t kDtoH = 2;
 
 RawLaunch returning(std::uint32_t correlation, std::uint64_t time_ns, bool snapshot = false) {
@@ -47,16 +45,6 @@ RawSync sync_call(std::uint32_t correlation, std::uint64_t time_ns, bool snapsho
   return {correlation, tid, time_ns, key, 126, 1, snapshot};
 }
 
-void open(Session& s, WindowId id = kWindow, std::uint64_t t0 = kArmed, std::uint64_t t1 = kT1) {
-  REQUIRE(s.joiner.open_window(id, {}, t0, t1).has_value());
-}
-
-WindowData close(Session& s, WindowId id = kWindow, std::uint64_t t1 = kT1) {
-  auto data = s.joiner.close_window(id, t1);
-  REQUIRE(data.has_value());
-  return std::move(*data);
-}
-
 std::uint64_t sync_ns(const WindowData& data) {
   std::uint64_t ns = 0;
   for (const SyncSample& sync : data.syncs) ns += sync.ns;
@@ -83,7 +71,7 @@ TEST_CASE("a launch's duration stands in its sample, whichever record comes firs
   CHECK(data.latencies[0].stream == 7);
   CHECK(data.latencies[0].queue.sum_ns() == 90);
   CHECK(data.latencies[0].call.sum_ns() == 60);
-  CHECK(data.counters.returns_missing == 0);
+  CHECK(data.counters.call_durations_missing == 0);
   CHECK(s.joiner.counters().pending == 0);
 }
 
@@ -101,7 +89,7 @@ TEST_CASE("an execution whose launch does not return waits two drains, then coun
   const WindowData data = close(s);
   CHECK(totals(data) == Totals{1, 100, 90, 0});
   CHECK(data.samples.at(0).launch_calls == 0);
-  CHECK(data.counters.returns_missing == 1);
+  CHECK(data.counters.call_durations_missing == 1);
   CHECK(data.counters.joined == 1);
 }
 
@@ -145,7 +133,7 @@ TEST_CASE("a failed or captured launch has no duration and waits for none") {
   const WindowData data = close(s);
   CHECK(data.counters.launches_failed == 1);
   CHECK(data.counters.launches_captured == 1);
-  CHECK(data.counters.returns_missing == 0);
+  CHECK(data.counters.call_durations_missing == 0);
   CHECK(data.counters.pending == 0);
 }
 
@@ -202,15 +190,15 @@ TEST_CASE("a synchronisation call finds its return and its stack, whichever come
   REQUIRE(data.syncs.size() == 1);
   CHECK(data.syncs[0].ns == 1000);
   CHECK(data.syncs[0].calls == 1);
-  CHECK(data.syncs[0].open == 0);
+  CHECK_FALSE(data.syncs[0].open);
   CHECK(data.syncs[0].stack == 9);
   CHECK(data.syncs[0].attribution == Attribution::exact);
   CHECK(data.syncs[0].cbid == 126);
+  CHECK(data.syncs[0].context == 1);
   CHECK(data.counters.launches == 0);
   REQUIRE(observed.size() == 1);
   CHECK(observed[0].start_ns == kArmed + 10);
   CHECK(observed[0].end_ns == kArmed + 1010);
-  CHECK(observed[0].context == 1);
 }
 
 TEST_CASE("a call counts with what of it lies in the window") {
@@ -223,10 +211,10 @@ TEST_CASE("a call counts with what of it lies in the window") {
     s.joiner.on_returned(sync_returned(5, kArmed + 300));
     const WindowData first = close(s, 1, kArmed + 200);
     CHECK(sync_ns(first) == 100);
-    CHECK(first.syncs.at(0).open == 1);
+    CHECK(first.syncs.at(0).open);
     const WindowData second = close(s, 2, kArmed + 400);
     CHECK(sync_ns(second) == 150);
-    CHECK(second.syncs.at(0).open == 0);
+    CHECK_FALSE(second.syncs.at(0).open);
     CHECK(close(s, 3, kArmed + 500).syncs.empty());
   }
   SECTION("it goes on") {
@@ -242,6 +230,46 @@ TEST_CASE("a call counts with what of it lies in the window") {
     CHECK(sync_ns(close(s, 2, kArmed + 400)) == 170);
     CHECK(sync_ns(close(s, 3, kArmed + 500)) == 20);
   }
+}
+
+TEST_CASE("of the calls of one place, the one that goes on stands apart from those that returned") {
+  const bool sampled = GENERATE(true, false);
+  Session s;
+  open(s);
+  const StackId stack = sampled ? 9 : 0;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    s.joiner.on_sync(sync_call(1 + i, kT1 - 1000 + 100 * i, sampled));
+    if (sampled) s.joiner.on_stack(1 + i, 5, stack, StackEnding::rooted);
+    if (i < 3) s.joiner.on_returned(sync_returned(1 + i, kT1 - 990 + 100 * i));
+  }
+  const WindowData data = close(s);
+  REQUIRE(data.syncs.size() == 2);
+  CHECK(sync_ns(data) == 3 * 10 + 700);
+  for (const SyncSample& sync : data.syncs) {
+    CHECK(sync.calls == (sync.open ? 1 : 3));
+    CHECK(sync.ns == (sync.open ? 700 : 30));
+    CHECK(sync.stack == stack);
+  }
+  CHECK(data.syncs[0].open != data.syncs[1].open);
+  CHECK(data.counters.syncs_open == 1);
+}
+
+TEST_CASE("past the limit on samples calls are merged, and the one that goes on still stands apart") {
+  Limits limits;
+  limits.sync_cells_max = 1;
+  Session s(limits);
+  open(s);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    s.joiner.on_sync(sync_call(1 + i, kT1 - 100, false, 100 + i));
+    if (i < 3) s.joiner.on_returned(sync_returned(1 + i, kT1 - 90));
+  }
+  const WindowData data = close(s);
+  CHECK(sync_ns(data) == 130);
+  CHECK(data.counters.sync_cells_merged == 3);
+  REQUIRE(data.syncs.size() == 3);
+  std::uint64_t open_ns = 0;
+  for (const SyncSample& sync : data.syncs) open_ns += sync.open ? sync.ns : 0;
+  CHECK(open_ns == 100);
 }
 
 TEST_CASE("calls without a stack of their own are spread over those of their key, to the last nanosecond") {
@@ -276,7 +304,7 @@ TEST_CASE("a call whose return is lost ends with the next of its thread, and say
     s.drains(5);
     const WindowData data = close(s);
     CHECK(sync_ns(data) == 300);
-    CHECK(data.counters.syncs_evicted == 0);
+    CHECK(data.counters.syncs_lost == 0);
   }
   SECTION("it never comes") {
     s.drains(5);
@@ -284,7 +312,7 @@ TEST_CASE("a call whose return is lost ends with the next of its thread, and say
     s.joiner.on_returned(sync_returned(7, kArmed + 110));
     const WindowData data = close(s);
     CHECK(sync_ns(data) == 200);
-    CHECK(data.counters.syncs_evicted == 1);
+    CHECK(data.counters.syncs_lost == 1);
     CHECK(data.counters.syncs_open == 0);
   }
 }
@@ -296,7 +324,7 @@ TEST_CASE("open calls are bounded, the oldest leaves and is counted") {
   open(s);
   for (std::uint32_t i = 0; i < 10; ++i) s.joiner.on_sync(sync_call(1 + i, kArmed + i, false, 100 + i));
   const WindowData data = close(s);
-  CHECK(data.counters.syncs_evicted == 6);
+  CHECK(data.counters.syncs_lost == 6);
   CHECK(data.counters.syncs_open == 4);
 }
 

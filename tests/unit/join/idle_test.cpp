@@ -72,13 +72,21 @@ TEST_CASE("a copy has its other end; whatever is no copy between devices has non
 
 TEST_CASE("the first launch without an execution, before a time") {
   Session s;
-  CHECK_FALSE(s.joiner.pending_since(kArmed + kSecond).has_value());
+  CHECK_FALSE(s.joiner.first_pending(kArmed + kSecond).has_value());
   s.joiner.on_launch(launch(5, kArmed + 10));
-  s.joiner.on_launch(launch(6, kArmed + 20));
+  s.joiner.on_launch(launch(6, kArmed + 20, true, 77));
   s.joiner.on_launch(launch(7, kArmed + 30));
   s.joiner.on_execution(kernel(5, kArmed + 15, kArmed + 18));
-  CHECK(s.joiner.pending_since(kArmed + kSecond) == kArmed + 20);
-  CHECK_FALSE(s.joiner.pending_since(kArmed + 20).has_value());
+  auto pending = s.joiner.first_pending(kArmed + kSecond);
+  REQUIRE(pending);
+  CHECK(pending->launched_ns == kArmed + 20);
+  CHECK(pending->sample.attribution == Attribution::context);  // its stack is not known yet
+  CHECK(pending->context_key == 77);
+  CHECK(pending->sample.tid == 100);
+  CHECK(pending->sample.cbid == 307);
+  s.joiner.on_stack(6, 77, 9, StackEnding::rooted);
+  CHECK(s.joiner.first_pending(kArmed + kSecond)->sample.stack == 9);
+  CHECK_FALSE(s.joiner.first_pending(kArmed + 20).has_value());
 }
 
 TEST_CASE("idle time of a context key goes to the stacks seen for it, to the last nanosecond") {

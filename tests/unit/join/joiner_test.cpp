@@ -10,19 +10,6 @@
 namespace pillion::join {
 namespace {
 
-constexpr WindowId kWindow = 1;
-constexpr std::uint64_t kT1 = kArmed + 20 * kSecond;
-
-void open(Session& s, WindowId id = kWindow, std::uint64_t t0 = kArmed, std::uint64_t t1 = kT1) {
-  REQUIRE(s.joiner.open_window(id, {}, t0, t1).has_value());
-}
-
-WindowData close(Session& s, WindowId id = kWindow, std::uint64_t t1 = kT1) {
-  auto data = s.joiner.close_window(id, t1);
-  REQUIRE(data.has_value());
-  return std::move(*data);
-}
-
 TEST_CASE("an execution finds its launch and its stack, whichever comes first") {
   const int order = GENERATE(range(0, 6));
   Session s;

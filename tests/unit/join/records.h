@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "join/joiner.h"
 
@@ -58,5 +60,19 @@ struct Session {
   Joiner joiner;
   std::uint64_t now = kArmed;
 };
+
+// The window that most tests have, and its end.
+inline constexpr WindowId kWindow = 1;
+inline constexpr std::uint64_t kT1 = kArmed + 20 * kSecond;
+
+inline void open(Session& s, WindowId id = kWindow, std::uint64_t t0 = kArmed, std::uint64_t t1 = kT1) {
+  REQUIRE(s.joiner.open_window(id, {}, t0, t1).has_value());
+}
+
+inline WindowData close(Session& s, WindowId id = kWindow, std::uint64_t t1 = kT1) {
+  auto data = s.joiner.close_window(id, t1);
+  REQUIRE(data.has_value());
+  return std::move(*data);
+}
 
 }  // namespace pillion::join

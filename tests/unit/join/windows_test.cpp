@@ -86,7 +86,7 @@ TEST_CASE("closing one window decides for it alone") {
   CHECK(exact);
 }
 
-TEST_CASE("launches of the window that have not run are pending; older ones only hold the settlement") {
+TEST_CASE("launches that have not run are pending, those from before the window apart") {
   Session s;
   s.joiner.on_launch(launch(1, kArmed + 1));
   REQUIRE(s.joiner.open_window(1, {}, kArmed + 100, kArmed + 200));
@@ -94,7 +94,9 @@ TEST_CASE("launches of the window that have not run are pending; older ones only
   s.joiner.on_launch(launch(3, kArmed + 250));
   CHECK(s.joiner.settlement(1).launches_pending == 2);
   CHECK(s.joiner.settlement(1).executions_settled());
-  CHECK(s.joiner.close_window(1, kArmed + 200)->counters.pending == 1);
+  const auto data = s.joiner.close_window(1, kArmed + 200);
+  CHECK(data->counters.pending == 1);
+  CHECK(data->counters.pending_earlier == 1);
 }
 
 }  // namespace

@@ -194,6 +194,44 @@ TEST_CASE("launches without one GPU record are an anomaly") {
   const Profile p = e.make();
   REQUIRE(p.anomalies.size() == 1);
   CHECK(p.anomalies[0].kind == "no_gpu_records");
+  CHECK(p.anomalies[0].detail.starts_with("libcupti does not fit"));
+}
+
+TEST_CASE("launches that are pending may hold the records of others back, and that is said") {
+  Example e;
+  e.data.samples.clear();
+  e.data.counters = {};
+  e.data.counters.launches = e.data.counters.pending = 5;
+  e.data.counters.pending_earlier = 1;
+  Profile p = e.make();
+  REQUIRE(p.anomalies.size() == 2);
+  CHECK(p.anomalies[0].kind == "no_gpu_records");
+  CHECK(p.anomalies[0].detail.starts_with("either a kernel runs that holds them back"));
+  CHECK(p.anomalies[0].detail.find("or libcupti does not fit") != std::string::npos);
+  CHECK(p.anomalies[1].kind == "launches_pending");
+  CHECK(p.anomalies[1].total == 6);
+  CHECK(quality(p, "pending_earlier") == "1");
+  e.input.targets[0].quality.executions_before = 7;  // so libcupti fits
+  p = e.make();
+  CHECK(p.anomalies[0].detail.starts_with("a kernel runs that holds them back"));
+  CHECK(p.anomalies[0].detail.find("libcupti") == std::string::npos);
+}
+
+TEST_CASE("launches are not called pending whose record is known to be lost, or whose process has ended") {
+  Example e;
+  e.data.counters.pending = 5;
+  CHECK(e.make().anomalies.front().kind == "launches_pending");
+  e.input.targets[0].quality.executions_lost = 4;
+  CHECK(e.make().anomalies.front().total == 1);
+  e.input.targets[0].quality.executions_lost = 9;
+  const auto pending = [](const Profile& p) {
+    return std::any_of(p.anomalies.begin(), p.anomalies.end(),
+                       [](const Anomaly& a) { return a.kind == "launches_pending"; });
+  };
+  CHECK_FALSE(pending(e.make()));
+  e.input.targets[0].quality.executions_lost = 0;
+  e.input.targets[0].quality.ended_early = "the process has ended";
+  CHECK_FALSE(pending(e.make()));
 }
 
 TEST_CASE("a window without targets or with a failed one is an empty profile, not a crash") {
@@ -247,10 +285,43 @@ TEST_CASE("the pod is a label of each sample and a part of each process, where i
   CHECK(p.processes.at(0).pod.node == clean_text("node-\x01"));
 }
 
+TEST_CASE("a process that was armed again has its own numbers of stacks, kernels and Python functions") {
+  Example a;
+  Example b;
+  for (Example* e : {&a, &b}) {
+    const std::uint64_t address = e == &a ? 0x100 : 0x200;
+    const StackId native = e->stacks.intern(stack_below_capture({{1, address + 0x1000}}));
+    const StackId python =
+        e->stacks.intern(stack_below_capture({UnwoundFrame::python(1, 120), {1, address}}));
+    e->data.samples = {joined_sample(1, 10, native), joined_sample(1, 100, python)};
+    e->data.names = {{1, e == &a ? "first_kernel" : "second_kernel"}};
+  }
+  a.input.targets[0].session = 8;
+  b.input.targets[0].session = 9;
+  BuildInput both = a.input;
+  both.targets.push_back(b.input.targets[0]);
+  REQUIRE(both.targets[0].id == both.targets[1].id);
+  const Profile p = build(both, a.resolver);
+  std::multiset<std::string> leaves, roots, functions;
+  for (const Sample& sample : p.samples) {
+    const std::vector<std::string> names = frames(p, sample);
+    leaves.insert(names.front());
+    roots.insert(names.back());
+    for (const std::string& name : names) {
+      if (name.starts_with("Model.")) functions.insert(name);
+    }
+  }
+  CHECK(leaves ==
+        std::multiset<std::string>{"first_kernel", "first_kernel", "second_kernel", "second_kernel"});
+  CHECK(roots == std::multiset<std::string>{"main", "train()", "train+0x1100", "train+0x1200"});
+  CHECK(functions == std::multiset<std::string>{"Model.backward", "Model.forward"});
+}
+
 TEST_CASE("two sessions share locations and keep their own labels") {
   Example a;
   Example b;
   b.input.targets[0].id = 2;
+  b.input.targets[0].session = 2;
   b.input.targets[0].pid = 78;
   b.input.targets[0].comm = "eval";
   BuildInput both = a.input;

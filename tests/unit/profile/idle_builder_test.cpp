@@ -67,6 +67,24 @@ TEST_CASE("what the window cuts is a row of its own, also without labels") {
   CHECK(label(p, with_time(p, 11), "thread").empty());
 }
 
+TEST_CASE("a launch whose record had not come is named, and so is that") {
+  IdleExample e;
+  IdleSample pending = e.idle.samples.at(0);
+  pending.ended = false;
+  pending.pending = true;
+  pending.cause = IdleCause::unknown;
+  pending.edge = IdleEdge::both;
+  pending.ns = 12'345;
+  e.idle.samples.push_back(pending);
+  const Profile p = e.make_idle();
+  const Sample& row = with_time(p, 12'345);
+  CHECK(frames(p, row) == Names{"idle: unknown", "[gap longer than the window]",
+                                "[launched, its GPU record had not come: it may have run]", "cuLaunchKernel",
+                                "cudaLaunchKernel", "Model.forward", "main"});
+  CHECK(label(p, row, "thread_name") == "worker-0");
+  CHECK(label(p, row, "stream").empty());
+}
+
 TEST_CASE("busy share, concurrency and causes of each device") {
   IdleExample e;
   const Profile p = e.make_idle();

@@ -168,7 +168,7 @@ TEST_CASE("gaps at the window's edges are rows of their own") {
   w.run(kKernel.ran(2, 30, 50, 100));
   w.run(kKernel.ran(2, 150, 160, 200));  // the same place, inside
   IdleTimeline::Open open;
-  open.pending_since_ns[kSession] = kT0 + 900;
+  open.pending[kSession] = kKernel.ran(9, 900, 0, 0);
   const IdleData data = w.close(open);
   CHECK(adds_up(data));
   CHECK(ns(data, {2, IdleCause::host_bound, IdleEdge::begin}) == 30);
@@ -176,7 +176,26 @@ TEST_CASE("gaps at the window's edges are rows of their own") {
   CHECK(ns(data, {2, IdleCause::host_bound}) == 50);
   CHECK(ns(data, {2, IdleCause::queued}) == 10);
   CHECK(ns(data, {0, IdleCause::host_bound, IdleEdge::end}) == 700);
-  CHECK(ns(data, {0, IdleCause::unknown, IdleEdge::end}) == 100);
+  CHECK(pending_ns(data, {9, IdleCause::unknown, IdleEdge::end}) == 100);
+}
+
+TEST_CASE("a launch from before the window whose execution does not come has all of it, on each device") {
+  OneWindow w(1000);
+  w.timeline.on_context(kSession, 0);
+  w.timeline.on_context(kSession, 1);
+  w.timeline.add_session(kSession + 1, 43);
+  w.timeline.on_context(kSession + 1, 2);
+  w.timeline.enter_window(1, kSession + 1);
+  IdleTimeline::Open open;
+  open.pending[kSession] = kKernel.ran(9, -500, 0, 0);
+  const IdleData data = w.close(open);
+  CHECK(adds_up(data));
+  for (const std::uint32_t device : {0u, 1u}) {
+    INFO(device);
+    CHECK(pending_ns(data, {9, IdleCause::unknown, IdleEdge::both}, device) == 1000);
+  }
+  CHECK(ns(data, {0, IdleCause::host_bound, IdleEdge::both}, 2) == 1000);  // another process's
+  for (const IdleSample& sample : data.samples) CHECK(sample.pending == (sample.launch.tid != 0));
 }
 
 TEST_CASE("what was launched in the window and began after it ends the last gap") {

@@ -37,7 +37,7 @@ struct Script {
 };
 
 inline HostSync sync_call(std::int64_t start, std::int64_t end, std::uint32_t tid = kThread) {
-  return {tid, 1, kT0 + static_cast<std::uint64_t>(start), kT0 + static_cast<std::uint64_t>(end)};
+  return {tid, kT0 + static_cast<std::uint64_t>(start), kT0 + static_cast<std::uint64_t>(end)};
 }
 
 // A timeline with one session and one window, [0, length).
@@ -63,6 +63,17 @@ struct Row {
   IdleCause cause;
   IdleEdge edge = IdleEdge::none;
 };
+
+// Nanoseconds of the rows of this kind on `device` that a launch has whose execution did not come.
+inline std::uint64_t pending_ns(const IdleData& data, const Row& row, std::uint32_t device = 0) {
+  std::uint64_t total = 0;
+  for (const IdleSample& sample : data.samples) {
+    if (sample.pending && !sample.ended && sample.launch.device == device &&
+        sample.launch.stack == row.site && sample.cause == row.cause && sample.edge == row.edge)
+      total += sample.ns;
+  }
+  return total;
+}
 
 // Nanoseconds of the rows of this kind on `device`; site 0: that nothing ended.
 inline std::uint64_t ns(const IdleData& data, const Row& row, std::uint32_t device = 0) {
