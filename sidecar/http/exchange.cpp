@@ -151,8 +151,8 @@ class Exchange::Parser : public httplib::Server {
     request.path = from.path;
     request.parameters = parse_query(from.target);
     request.host = from.get_header_value("Host");
-    request.authorization = from.get_header_value("Authorization");
     request.accept = from.get_header_value("Accept");
+    request.authorization = from.get_header_value("Authorization");
     request.hung_up = current->hung_up;
 
     auto reply = router_.handle(request, surface_);

@@ -80,8 +80,8 @@ class Router {
 
  private:
   [[nodiscard]] Reply answer(const Request& request, const Surface& surface);
-  [[nodiscard]] static std::optional<ServiceError> refuse(const Request& request, const Surface& surface);
   [[nodiscard]] const StaticFile* find_file(const Request& request, const Surface& surface) const;
+  [[nodiscard]] static std::optional<ServiceError> refuse(const Request& request, const Surface& surface);
   [[nodiscard]] Reply plain(const RouteRow& row);
   [[nodiscard]] Reply profile(const Request& request, const ProfileType* fixed_type);
   [[nodiscard]] Reply status();

@@ -271,20 +271,6 @@ TEST_CASE("stacks past the limit merge into [other], the smallest first, conserv
   CHECK(merged == small);
 }
 
-TEST_CASE("the pod is a label of each sample and a part of each process, where it is known") {
-  Example e;
-  e.input.targets[0].pod = {"train-0", "ml", "node-\x01", ""};
-  const Profile p = e.make();
-  for (const Sample& sample : p.samples) {
-    CHECK(label(p, sample, "pod") == "train-0");
-    CHECK(label(p, sample, "namespace") == "ml");
-    CHECK(label(p, sample, "node") == clean_text("node-\x01"));
-    CHECK(label(p, sample, "container") == "(none)");
-  }
-  CHECK(p.processes.at(0).pod.pod == "train-0");
-  CHECK(p.processes.at(0).pod.node == clean_text("node-\x01"));
-}
-
 TEST_CASE("a process that was armed again has its own numbers of stacks, kernels and Python functions") {
   Example a;
   Example b;
@@ -315,6 +301,20 @@ TEST_CASE("a process that was armed again has its own numbers of stacks, kernels
         std::multiset<std::string>{"first_kernel", "first_kernel", "second_kernel", "second_kernel"});
   CHECK(roots == std::multiset<std::string>{"main", "train()", "train+0x1100", "train+0x1200"});
   CHECK(functions == std::multiset<std::string>{"Model.backward", "Model.forward"});
+}
+
+TEST_CASE("the pod is a label of each sample and a part of each process, where it is known") {
+  Example e;
+  e.input.targets[0].pod = {"train-0", "ml", "node-\x01", ""};
+  const Profile p = e.make();
+  for (const Sample& sample : p.samples) {
+    CHECK(label(p, sample, "pod") == "train-0");
+    CHECK(label(p, sample, "namespace") == "ml");
+    CHECK(label(p, sample, "node") == clean_text("node-\x01"));
+    CHECK(label(p, sample, "container") == "(none)");
+  }
+  CHECK(p.processes.at(0).pod.pod == "train-0");
+  CHECK(p.processes.at(0).pod.node == clean_text("node-\x01"));
 }
 
 TEST_CASE("two sessions share locations and keep their own labels") {
