@@ -7,8 +7,11 @@ export class ServerError extends Error {
   constructor(readonly status: number, readonly code: string, message: string, readonly hint: string) { super(message); }
 }
 
+// Absolute: the page may have been opened as http://pillion:TOKEN@HOST, and fetch refuses what is relative to that.
+const absolute = (path: string) => new URL(path, location.origin);
+
 export async function fetchStatus(): Promise<Status> {
-  const response = await fetch('/status', {cache: 'no-store'});
+  const response = await fetch(absolute('/status'), {cache: 'no-store'});
   if (!response.ok) throw await errorOf(response);
   return (await response.json()) as Status;
 }
@@ -25,7 +28,7 @@ export function profileUrl(request: WindowRequest, format: string): string {
 
 // Takes as long as the window. Aborting hangs up, which ends the window.
 export async function fetchProfile(request: WindowRequest, signal: AbortSignal): Promise<ArrayBuffer> {
-  const response = await fetch(profileUrl(request, 'json'), {cache: 'no-store', signal});
+  const response = await fetch(absolute(profileUrl(request, 'json')), {cache: 'no-store', signal});
   if (!response.ok) throw await errorOf(response);
   return response.arrayBuffer();
 }

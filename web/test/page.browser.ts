@@ -66,6 +66,13 @@ async function accessible(of: Page, where: string): Promise<void> {
 }
 
 const steps: Record<string, () => Promise<void>> = {
+  async 'opened with a token in its address'() {
+    const other = await context.newPage();
+    await other.goto(url.replace('://', '://pillion:0123456789abcdef@'));
+    await other.locator('h2:has-text("No program is attached")').waitFor();
+    await other.close();
+  },
+
   async 'nothing is attached'() {
     await page.goto(url);
     await page.locator('h2:has-text("No program is attached")').waitFor();
