@@ -55,7 +55,7 @@ class Prometheus:
              "--web.listen-address=127.0.0.1:0"], None)
         log = pathlib.Path(self.log_path)
         wait_until(lambda: "Server is ready" in log.read_text(), f"Prometheus to be ready: {log}", 20)
-        self.port = int(re.search(r'msg="Listening on" address=127\.0\.0\.1:(\d+)', log.read_text()).group(1))
+        self.port = int(re.search(r'"Listening on".*?address=127\.0\.0\.1:(\d+)', log.read_text()).group(1))
 
     def ask(self, path, **parameters):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
@@ -84,12 +84,15 @@ class PrometheusTest(unittest.TestCase):
         return sidecar, found.group(1)
 
     def generation(self, sidecar):
-        """Programs that come, launch in a window, and end. Returns what they executed."""
-        start = self.bench.folder / f"start-{self.bench.count}"
-        programs = [self.bench.workload("launch_loop", "--seconds", 0, "--iterations", LAUNCHES, "--start-file", start)
-                    for _ in range(AT_ONCE)]
+        """Programs that come, launch in a window, and end when their executions have been seen. Returns how many."""
+        start, end = (self.bench.folder / f"{word}-{self.bench.count}" for word in ("start", "end"))
+        before = sidecar.metric("pillion_executions_total")
+        programs = [self.bench.workload("launch_loop", "--seconds", 0, "--iterations", LAUNCHES, "--start-file", start,
+                                        "--end-file", end) for _ in range(AT_ONCE)]
         wait_until(lambda: sidecar.metric("pillion_sessions_armed") == AT_ONCE + 1, f"{AT_ONCE} armed programs", 20)
         start.touch()
+        wait_until(lambda: sidecar.metric("pillion_executions_total") == before + AT_ONCE * LAUNCHES, "all executions", 20)
+        end.touch()
         executed = sum(program.truth()["simgpu"]["executions"] for program in programs)
         wait_until(lambda: sidecar.metric("pillion_sessions_connected") == 1, "their sessions to end")
         return executed
@@ -176,6 +179,10 @@ class PrometheusTest(unittest.TestCase):
         self.assertEqual(sidecar.metric("pillion_sessions_total"), PROGRAMS + AT_ONCE + 1)
         self.assertEqual(series_of(sidecar.request("/metrics")[2].decode()), ours)
         self.assertEqual(after - before, set())
+        # Sums of what is gone stay in: no counter ever went down.
+        counters = {name.split("{")[0] for name in ours if re.match(r"pillion_\w+_total\b", name)}
+        self.assertGreater(len(counters), 15)
+        self.assertEqual({name for name in counters if prometheus.value(f"max(resets({name}[10m]))") != 0}, set())
         print(f"{len(ours)} series, {len(after)} in Prometheus with its own, after {PROGRAMS + AT_ONCE} programs")
         self.assertLess(len(ours), 150)
 
