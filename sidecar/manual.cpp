@@ -33,10 +33,17 @@ constexpr Page kPages[] = {
 A copy is a call that waited when it is synchronous, and also when it was over before its call returned, as a short
 asynchronous one may be on a busy host. A profile without anything in it says why in the header Pillion-Empty.
 
+Profiles show a program's insides, so the server answers this machine alone unless it is told otherwise: -listen beyond
+loopback needs -token-file (or -insecure), and requests under a name that is not localhost, the address of -listen or one
+of -allow-host are refused, for a web page could have it rebound. -listen unix:/PATH is for a socket in a shared folder
+(curl --unix-socket PATH http://localhost/status). -health-listen gives liveness, readiness and /metrics alone to
+everybody who reaches its address. At most 16 windows are open at a time, and 512 connections; a request's head has 64 KiB
+and 5 s.
+
 Between profiles the shims sleep. With -inject the shim is brought into programs that were started without it.
 )",
      "",
-     R"(  0  ended by a signal, or with -exit-with-workload by the end of the last process
+     R"(  0  ended by a signal, or with -exit-with-workload by the end of the last process, also where no shim ever came
   1  an internal error, such as an address that is in use
   2  wrong usage
   3  no shim came within -wait-for-shim
@@ -45,6 +52,7 @@ Between profiles the shims sleep. With -inject the shim is brought into programs
      R"(  CUDA_INJECTION64_PATH=/opt/pillion/libpillion.so PILLION_SOCKET_DIR=/tmp/pillion your-program &
   pillion serve -socket-dir /tmp/pillion &
   curl -f -o profile.pb.gz 'localhost:7070/profile?seconds=20'
+  pillion serve -listen :7070 -token-file /etc/pillion/token -allow-host gpu-7.example.com -health-listen :7071
 )"},
     {"record", "  pillion record [flags] [-pid N]\n  pillion record [flags] -- COMMAND ARGS...\n",
      "write one profile, of what is attached or of a command",
@@ -119,7 +127,8 @@ theirs.
   CUDA_INJECTION64_PATH=/opt/pillion/libpillion.so your-program
 )"},
     {"probe", "  pillion probe [flags] live|ready\n", "ask a running pillion; exit code 0 means yes",
-     R"(For probes of a container without curl: asks `pillion serve` on this machine for /healthz or /readyz.
+     R"(For probes of a container without curl: asks `pillion serve` on this machine for /healthz or /readyz. It has to be told
+the -listen and -token-file that serve has.
 )",
      R"(  live   whether its threads run
   ready  whether a shim is attached
@@ -131,6 +140,7 @@ theirs.
 )",
      R"(  pillion probe ready
   pillion probe -url http://localhost:7070 live
+  pillion probe -listen unix:/run/pillion/http.sock -token-file /etc/pillion/token live
 )"},
 };
 

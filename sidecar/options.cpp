@@ -204,17 +204,34 @@ Result<void> set_positional(const Parts& parts, Options& options) {
   return {};
 }
 
-// What no flag can judge alone.
-Result<void> check_together(Options& options) {
-  if (options.mode == Mode::serve && !options.listen.loopback() && !options.insecure) {
+// Who can reach the server of serve, and what stands in the way.
+Result<void> check_access(const Options& options) {
+  const auto& listen = options.listen;
+  if (!listen.local() && options.token_file.empty() && !options.insecure) {
     return usage(
         "flag -listen",
-        options.listen.text() +
-            " is not a loopback address: whoever reaches it reads "
-            "profiles; add -insecure if that is meant (for probes and Prometheus -health-listen is enough)");
+        listen.text() +
+            " is not a loopback address: whoever reaches it reads profiles; add -token-file FILE, or "
+            "-insecure if that is meant (for probes and Prometheus -health-listen is enough)");
+  }
+  if (listen.is_unix() && !options.allow_hosts.empty()) {
+    return usage("flag -allow-host", "no Host header is looked at on the unix socket of -listen");
+  }
+  const bool any_unix = listen.is_unix() || (options.health_listen && options.health_listen->is_unix());
+  if (options.listen_mode != 0600 && !any_unix) {
+    return usage("flag -listen-mode",
+                 "is about unix sockets, and " + listen.text() + " is none: -listen unix:/PATH");
+  }
+  return {};
+}
+
+// What no flag can judge alone.
+Result<void> check_together(Options& options) {
+  if (options.mode == Mode::serve) {
+    if (auto checked = check_access(options); !checked) return checked;
   }
   const auto& target = options.probe_target ? *options.probe_target : options.listen;
-  if (options.mode == Mode::probe && target.port == 0) {
+  if (options.mode == Mode::probe && target.port == 0 && !target.is_unix()) {
     return usage(options.probe_target ? "flag -url" : "flag -listen", "port 0 cannot be asked");
   }
   // A record is never split, and a ring that holds just one would drop every second.

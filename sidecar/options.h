@@ -59,6 +59,9 @@ struct Options {
   // serve
   http::ListenAddress listen;  // probe, too
   std::optional<http::ListenAddress> health_listen;
+  mode_t listen_mode = 0;                // of a unix socket
+  std::string token_file;                // probe, too; empty: no token is needed
+  std::vector<std::string> allow_hosts;  // lower case, see http/access.h
   bool insecure = false;
   bool exit_with_workload = false;
 

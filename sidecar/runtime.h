@@ -19,7 +19,8 @@ enum class WaitOutcome : std::uint8_t {
   refused,   // it is over, and shims are there that do not take us; or at once, because the process of
              // Options::pid has no shim and cannot be injected into: who_refused() says which
   failed,    // Options::inject was tried on that process, and failed: who_refused() says why
-  gone,      // record: the process of Options::pid is not there
+  gone,      // record: the process of Options::pid is not there; with Options::exit_with_workload: there were
+             // other processes, and all have ended without a shim
   stopped    // the stop token asked for it
 };
 

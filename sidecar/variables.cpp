@@ -102,6 +102,8 @@ constexpr Variable kVariables[] = {
      kAttachesNothing, any},
     {"POD_NAMESPACE", "NAME", "", "label `namespace` of the profile (downward API)", Reader::pillion,
      kProfiling, kAttachesNothing, any},
+    {"NODE_NAME", "NAME", "", "label `node` of the profile (downward API)", Reader::pillion, kProfiling,
+     kAttachesNothing, any},
     {"CONTAINER_NAME", "NAME", "", "label `container` of the profile", Reader::pillion, kProfiling,
      kAttachesNothing, any},
     {"TMPDIR", "DIR", "/tmp", "where record makes the folder of its command's socket", Reader::pillion,

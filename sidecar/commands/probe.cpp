@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "commands/commands.h"
+#include "http/access.h"
 #include "http/client.h"
 
 namespace pillion::commands {
@@ -14,7 +15,16 @@ constexpr std::chrono::milliseconds kTimeout{900};  // a kubelet's default probe
 int probe(const Options& options) {
   const bool live = options.probe == Probe::live;
   const auto& server = options.probe_target ? *options.probe_target : options.listen;
-  const auto reply = http::http_get(server, live ? "/healthz" : "/readyz", kTimeout);
+  std::string token;
+  if (!options.token_file.empty()) {
+    const auto read = http::read_token(options.token_file);
+    if (!read) {
+      std::fprintf(stderr, "pillion: flag -token-file: %s\n", read.error().message().c_str());
+      return kUsage;
+    }
+    token = *read;
+  }
+  const auto reply = http::http_get(server, live ? "/healthz" : "/readyz", kTimeout, token);
   if (!reply) {
     std::fprintf(stderr, "pillion: %s\n", reply.error().message().c_str());
     return kInternal;

@@ -19,8 +19,10 @@ int wait_until_done(const Options& options, Runtime& runtime, const std::stop_to
     case WaitOutcome::refused:
       log(LogLevel::error, runtime.who_refused());
       return kRefused;
+    case WaitOutcome::gone:  // with -exit-with-workload
+      log(LogLevel::info, "the workload has ended, and no shim came");
+      return kDone;
     case WaitOutcome::failed:  // only record asks
-    case WaitOutcome::gone:    // as well
     case WaitOutcome::attached:
       break;
   }
@@ -35,6 +37,15 @@ int wait_until_done(const Options& options, Runtime& runtime, const std::stop_to
 }  // namespace
 
 int serve(const Options& options, const RuntimeFactory& make_runtime) {
+  std::optional<http::TokenFile> token;
+  if (!options.token_file.empty()) {
+    auto opened = http::TokenFile::open(options.token_file);
+    if (!opened) {
+      log(LogLevel::error, "flag -token-file: " + opened.error().message());
+      return kUsage;
+    }
+    token = std::move(*opened);
+  }
   // Somebody who signals twice does not want to wait for the clean end.
   const StopSignals signals([](int, bool) { std::_Exit(kInternal); });
   const auto runtime = make_runtime(options);
@@ -44,6 +55,9 @@ int serve(const Options& options, const RuntimeFactory& make_runtime) {
   }
   http::ServerConfig config;
   config.listen = options.listen;
+  config.allow_hosts = options.allow_hosts;
+  config.unix_mode = options.listen_mode;
+  config.token = std::move(token);
   config.health_listen = options.health_listen;
   config.page = web::files();
   const auto server = http::Server::create(config, runtime->service());

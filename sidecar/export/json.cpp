@@ -17,8 +17,14 @@ Json values(const profile::Profile& profile, const std::array<std::int64_t, prof
 Json processes(const profile::Profile& profile) {
   Json out = Json::array();
   for (const profile::Process& process : profile.processes) {
-    out.push_back(
-        {{"pid", process.pid}, {"comm", process.comm}, {"exe", process.exe}, {"targets", process.targets}});
+    Json one = {
+        {"pid", process.pid}, {"comm", process.comm}, {"exe", process.exe}, {"targets", process.targets}};
+    for (const auto& [key, text] :
+         {std::pair("pod", process.pod.pod), std::pair("namespace", process.pod.name_space),
+          std::pair("node", process.pod.node), std::pair("container", process.pod.container)}) {
+      if (!text.empty()) one[key] = text;
+    }
+    out.push_back(std::move(one));
   }
   return out;
 }

@@ -14,9 +14,8 @@ struct ClientReply {
   std::string body;
 };
 
-// One GET. An address that stands for every address (0.0.0.0, ::) is asked on loopback. `timeout` bounds
-// connecting and each read.
+// One GET of a pillion's server, see connect_to(). `token`: sent as a bearer token, unless empty.
 [[nodiscard]] Result<ClientReply> http_get(const ListenAddress& server, const std::string& path,
-                                           std::chrono::milliseconds timeout);
+                                           std::chrono::milliseconds timeout, const std::string& token = {});
 
 }  // namespace pillion::http

@@ -113,7 +113,7 @@ void prepare(httplib::Request& request) {
 
 class Exchange::Parser : public httplib::Server {
  public:
-  Parser(Router& router, Surface surface) : router_(router), surface_(surface) {
+  Parser(Router& router, Surface surface) : router_(router), surface_(std::move(surface)) {
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       answer(request, response);
       return HandlerResponse::Handled;
@@ -152,6 +152,7 @@ class Exchange::Parser : public httplib::Server {
     request.parameters = parse_query(from.target);
     request.host = from.get_header_value("Host");
     request.accept = from.get_header_value("Accept");
+    request.authorization = from.get_header_value("Authorization");
     request.hung_up = current->hung_up;
 
     auto reply = router_.handle(request, surface_);
@@ -166,7 +167,8 @@ class Exchange::Parser : public httplib::Server {
   const Surface surface_;
 };
 
-Exchange::Exchange(Router& router, Surface surface) : parser_(std::make_unique<Parser>(router, surface)) {}
+Exchange::Exchange(Router& router, Surface surface)
+    : parser_(std::make_unique<Parser>(router, std::move(surface))) {}
 Exchange::~Exchange() = default;
 
 bool Exchange::serve(Connection& connection) { return parser_->serve(connection); }

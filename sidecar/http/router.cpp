@@ -7,7 +7,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "http/listen_address.h"
 #include "http/pages.h"
 
 namespace pillion::http {
@@ -137,6 +136,10 @@ Reply error_reply(const ServiceError& error) {
   reply.content_type = "application/json";
   reply.body = error_body(error);
   if (error.code == ErrorCode::method_not_allowed) reply.headers.emplace_back("Allow", "GET, HEAD");
+  if (error.code == ErrorCode::unauthorized) {
+    reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"pillion\"");
+    reply.headers.emplace_back("WWW-Authenticate", "Basic realm=\"pillion\"");
+  }
   return reply;
 }
 
@@ -162,16 +165,29 @@ const StaticFile* Router::find_file(const Request& request, const Surface& surfa
   return found == config_.page.end() ? nullptr : &*found;
 }
 
-Reply Router::answer(const Request& request, const Surface& surface) {
+// What is decided before anybody looks at the path.
+std::optional<ServiceError> Router::refuse(const Request& request, const Surface& surface) {
   if (request.method != "GET" && request.method != "HEAD") {
-    return error_reply(
-        {ErrorCode::method_not_allowed, "method " + request.method + " is not allowed", "use GET or HEAD"});
+    return ServiceError{ErrorCode::method_not_allowed, "method " + request.method + " is not allowed",
+                        "use GET or HEAD"};
   }
-  if (surface.require_loopback_host && !names_loopback(request.host)) {
-    return error_reply({ErrorCode::host_not_allowed,
-                        "the Host header does not name this machine's loopback address",
-                        "use http://localhost or http://127.0.0.1 with the port"});
+  if (!surface.hosts.passes(request.host)) {
+    return ServiceError{ErrorCode::host_not_allowed,
+                        "the Host header names neither this machine's loopback nor the address of -listen",
+                        "use http://localhost with the port, or start pillion with -allow-host NAME"};
   }
+  if (surface.token && !surface.token->admits(request.authorization)) {
+    const bool none = request.authorization.empty();
+    return ServiceError{ErrorCode::unauthorized,
+                        none ? "a token is needed here" : "not the token of this pillion",
+                        "send the header `Authorization: Bearer TOKEN` with the token in the file that "
+                        "-token-file names, or ask http://pillion:TOKEN@HOST:PORT"};
+  }
+  return std::nullopt;
+}
+
+Reply Router::answer(const Request& request, const Surface& surface) {
+  if (const auto refused = refuse(request, surface)) return error_reply(*refused);
   if (const auto* file = find_file(request, surface)) {
     if (auto names = check_names(request.parameters, {}); !names) return error_reply(names.error());
     return file_reply(*file);

@@ -3,12 +3,14 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "http/access.h"
 #include "http/metrics.h"
 #include "http/parameters.h"
 #include "http/profile_service.h"
@@ -20,8 +22,9 @@ struct RouteRow;  // router.cpp
 
 // What one listener shows.
 struct Surface {
-  bool health_only = false;           // /healthz, /readyz, /metrics and nothing else
-  bool require_loopback_host = true;  // refuse a Host header that is not loopback's
+  bool health_only = false;                       // /healthz, /readyz, /metrics and nothing else
+  HostCheck hosts = HostCheck::none();            // which Host headers pass
+  std::optional<TokenFile> token = std::nullopt;  // what every request has to carry
 };
 
 struct RouterConfig {
@@ -34,9 +37,10 @@ struct Request {
   std::string method;
   std::string path;
   Parameters parameters;
-  std::string host;         // the Host header; empty when there is none
-  std::string accept;       // the Accept header; empty when there is none
-  std::stop_token hung_up;  // the client went away, or the server stops
+  std::string host;           // the Host header; empty when there is none
+  std::string accept;         // the same
+  std::string authorization;  // the same
+  std::stop_token hung_up;    // the client went away, or the server stops
 };
 
 // Counts one running window until it is destroyed.
@@ -77,6 +81,7 @@ class Router {
  private:
   [[nodiscard]] Reply answer(const Request& request, const Surface& surface);
   [[nodiscard]] const StaticFile* find_file(const Request& request, const Surface& surface) const;
+  [[nodiscard]] static std::optional<ServiceError> refuse(const Request& request, const Surface& surface);
   [[nodiscard]] Reply plain(const RouteRow& row);
   [[nodiscard]] Reply profile(const Request& request, const ProfileType* fixed_type);
   [[nodiscard]] Reply status();

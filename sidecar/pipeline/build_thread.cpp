@@ -24,7 +24,7 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod) {
+profile::BuildInput input_of(const BuildRequest& request, const profile::PodIdentity& pod) {
   profile::BuildInput input;
   input.start_wall_ns = request.start_wall_ns;
   input.t0_ns = request.t0_ns;
@@ -36,9 +36,7 @@ profile::BuildInput input_of(const BuildRequest& request, const PodIdentity& pod
     target.pid = part.pid;
     target.comm = part.comm;
     target.exe = part.exe;
-    target.pod = pod.pod;
-    target.name_space = pod.name_space;
-    target.container = pod.container;
+    target.pod = pod;
     target.data = &part.data;
     target.stacks = part.stacks.get();
     target.quality = part.quality;
@@ -76,11 +74,12 @@ Result<std::string> write(const profile::Profile& profile, http::ProfileFormat f
 
 }  // namespace
 
-PodIdentity PodIdentity::from_environment() {
-  return {environment("POD_NAME"), environment("POD_NAMESPACE"), environment("CONTAINER_NAME")};
+profile::PodIdentity pod_from_environment() {
+  return {environment("POD_NAME"), environment("POD_NAMESPACE"), environment("NODE_NAME"),
+          environment("CONTAINER_NAME")};
 }
 
-BuildThread::BuildThread(TargetCode& code, FileTable& files, PodIdentity pod)
+BuildThread::BuildThread(TargetCode& code, FileTable& files, profile::PodIdentity pod)
     : code_(code), files_(files), pod_(std::move(pod)), symbolizer_(files), queue_(kQueuedMax) {}
 
 void BuildThread::start() {

@@ -16,6 +16,7 @@
 #include "http/profile_service.h"
 #include "pipeline/drained_target.h"
 #include "pipeline/target_code.h"
+#include "profile/profile.h"
 #include "session/messages.h"
 #include "symbolize/symbolizer.h"
 
@@ -44,17 +45,15 @@ struct Rendered {
   std::string empty_because;  // empty: it is not
 };
 
-// The pod that this sidecar runs in, by the downward API; empty outside Kubernetes.
-struct PodIdentity {
-  std::string pod, name_space, container;
-  [[nodiscard]] static PodIdentity from_environment();
-};
+// The pod that this sidecar runs in, by the downward API (POD_NAME, POD_NAMESPACE, NODE_NAME) and
+// CONTAINER_NAME; empty outside Kubernetes.
+[[nodiscard]] profile::PodIdentity pod_from_environment();
 
 // The thread that names code and writes profiles: symbol tables have one owner, and a large window must not
 // hold up the drain.
 class BuildThread {
  public:
-  BuildThread(TargetCode& code, FileTable& files, PodIdentity pod);
+  BuildThread(TargetCode& code, FileTable& files, profile::PodIdentity pod);
   ~BuildThread() { stop(); }
 
   void start();
@@ -68,7 +67,7 @@ class BuildThread {
 
   TargetCode& code_;
   FileTable& files_;
-  const PodIdentity pod_;
+  const profile::PodIdentity pod_;
   symbolize::Symbolizer symbolizer_;  // on thread_ only
   BoundedQueue<std::function<void()>> queue_;
   std::thread thread_;  // last: it uses everything above

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "commands/injection_settings.h"
 #include "commands/program_files.h"
+#include "discovery/neighbours.h"
 #include "discovery/process_survey.h"
 #include "inject/examination.h"
 #include "pipeline/window_run.h"
@@ -27,6 +28,8 @@ constexpr std::uint64_t kBeatLostNs = 5'000'000'000;
 constexpr milliseconds kLook{200};
 // A process that executes another program closes its socket and comes back with another.
 constexpr milliseconds kWorkloadBackWithin{1'000};
+// The containers of a pod do not start at once.
+constexpr milliseconds kAloneFor{3'000};
 constexpr milliseconds kDisarmPatience{700};
 
 AttachConfig attach_config(const Options& options) {
@@ -106,7 +109,7 @@ Result<void> Pipeline::start() {
   unwind_ = std::make_unique<UnwindThread>(*code_, files_, [this](UnwoundSnapshot unwound) {
     (void)drain_->loop().post([this, unwound] { drain_->on_unwound(unwound); });
   });
-  build_ = std::make_unique<BuildThread>(*code_, files_, PodIdentity::from_environment());
+  build_ = std::make_unique<BuildThread>(*code_, files_, pod_from_environment());
   attachments_ =
       std::make_unique<Attachments>(*attach_loop_, attach_config(options_), *drain_, *code_, bell_);
   if (auto started = attachments_->start(); !started) return started;
@@ -167,12 +170,14 @@ AttachReport Pipeline::report() {
 WaitOutcome Pipeline::wait_for_shim(std::stop_token stop) {
   const bool bounded = options_.wait_for_shim.count() > 0;
   const auto deadline = steady_clock::now() + options_.wait_for_shim;
+  discovery::LastOneHere last_one(kAloneFor);
   while (!stop.stop_requested()) {
     const auto heard = bell_.rings();
     if (connected() > 0) return WaitOutcome::attached;
     if (options_.mode == Mode::record_attach && options_.pid && process_has_gone(*options_.pid)) {
       return WaitOutcome::gone;
     }
+    if (options_.exit_with_workload && last_one.look(steady_clock::now())) return WaitOutcome::gone;
     if (const auto end = given_up()) return end->refused ? WaitOutcome::refused : WaitOutcome::failed;
     if (bounded && steady_clock::now() >= deadline) {
       return turned_away().empty() ? WaitOutcome::deadline : WaitOutcome::refused;

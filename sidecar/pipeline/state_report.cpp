@@ -32,6 +32,16 @@ nlohmann::json json_of(const std::optional<session::Python>& python) {
           {"text", python->text}};
 }
 
+// Null outside Kubernetes.
+nlohmann::json json_of(const profile::PodIdentity& pod) {
+  nlohmann::json json;
+  for (const auto& [key, text] : {std::pair("name", pod.pod), std::pair("namespace", pod.name_space),
+                                  std::pair("node", pod.node), std::pair("container", pod.container)}) {
+    if (!text.empty()) json[key] = text;
+  }
+  return json;
+}
+
 nlohmann::json json_of(const AttachmentView& view) {
   return {{"target", view.target},
           {"pid", view.pid},
@@ -137,7 +147,8 @@ nlohmann::json Pipeline::status() {
                        {"bytes", module->bytes.size()},
                        {"fnv1a", module->fnv1a}});
   }
-  return {{"wire", {{"major", PILLION_ABI_MAJOR}, {"minor", PILLION_ABI_MINOR}}},
+  return {{"pod", json_of(pod_from_environment())},
+          {"wire", {{"major", PILLION_ABI_MAJOR}, {"minor", PILLION_ABI_MINOR}}},
           {"socket_directory", json_of(attach.directory, options_.socket_dir)},
           {"finalize", options_.finalize == Finalize::automatic ? "auto" : "never"},
           {"processes", processes},

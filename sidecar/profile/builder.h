@@ -52,9 +52,9 @@ struct TargetInput {
   std::uint32_t pid = 0;  // as the sidecar sees it
   std::string comm;
   std::string exe;
-  std::string pod, name_space, container;  // empty: no label
-  const WindowData* data = nullptr;        // nullptr: the target failed, only its quality counts
-  const StackTable* stacks = nullptr;      // that data's StackIds mean
+  PodIdentity pod;                     // what is empty is no label
+  const WindowData* data = nullptr;    // nullptr: the target failed, only its quality counts
+  const StackTable* stacks = nullptr;  // that data's StackIds mean
   TargetQuality quality;
 };
 

@@ -90,11 +90,17 @@ struct Sample {
   std::array<std::int64_t, kValues> values{};
 };
 
+// Where a process runs in a cluster; what is empty is not known.
+struct PodIdentity {
+  std::string pod, name_space, node, container;
+};
+
 struct Process {
   std::uint32_t pid = 0;  // as the sidecar sees it
   std::string comm;
   std::string exe;
   std::vector<std::uint32_t> targets;
+  PodIdentity pod;
 };
 
 struct Device {

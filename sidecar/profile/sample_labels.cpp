@@ -47,9 +47,10 @@ void SampleLabels::number(Sample& out, std::string_view key, std::int64_t number
 void SampleLabels::process(Sample& out, const TargetInput& target) {
   text(out, "process", target.comm);
   number(out, "pid", target.pid);
-  text(out, "pod", target.pod);
-  text(out, "namespace", target.name_space);
-  text(out, "container", target.container);
+  text(out, "pod", target.pod.pod);
+  text(out, "namespace", target.pod.name_space);
+  text(out, "node", target.pod.node);
+  text(out, "container", target.pod.container);
 }
 
 void SampleLabels::device(Sample& out, const TargetInput& target, std::uint32_t device) {

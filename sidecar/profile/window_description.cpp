@@ -10,11 +10,18 @@
 namespace pillion::profile {
 namespace {
 
+PodIdentity clean(const PodIdentity& pod) {
+  return {clean_text(pod.pod), clean_text(pod.name_space), clean_text(pod.node), clean_text(pod.container)};
+}
+
 void describe_targets(const BuildInput& input, Profile& profile) {
   std::map<std::uint32_t, std::size_t> by_pid;
   for (const TargetInput& target : input.targets) {
     const auto [found, made] = by_pid.try_emplace(target.pid, profile.processes.size());
-    if (made) profile.processes.push_back({target.pid, clean_text(target.comm), clean_text(target.exe), {}});
+    if (made) {
+      profile.processes.push_back(
+          {target.pid, clean_text(target.comm), clean_text(target.exe), {}, clean(target.pod)});
+    }
     profile.processes[found->second].targets.push_back(target.id);
     profile.settings.push_back({target.pid, target.id, target.quality.settings});
     if (target.data == nullptr || !made) continue;

@@ -20,7 +20,7 @@ class Container:
     """
 
     def __init__(self, pod, spec, kind):
-        """kind: init, sidecar or main."""
+        """kind: init, sidecar, main or ephemeral."""
         self.pod = pod
         self.spec = spec
         self.kind = kind
@@ -98,10 +98,11 @@ class Container:
         if requested is not None:
             flags += ["--cpu-shares", str(max(2, int(parse_cpus(requested) * 1024)))]
         if "nvidia.com/gpu" in limits:
-            # A device plugin and the container toolkit mount the driver's library into the container.
+            # A device plugin and the container toolkit mount the driver's library and the devices into the container.
             if self.pod.driver_library is None:
                 raise SpecError(f"{self.name}: asks for nvidia.com/gpu, and the runner was given no driver library")
             flags += ["--volume", f"{self.pod.driver_library}:{DRIVER_LIBRARY}:ro"]
+            flags += ["--env", f"SIMGPU_DEVICES={limits['nvidia.com/gpu']}"]
         return flags
 
     def run_arguments(self):
@@ -109,6 +110,8 @@ class Container:
         environment = self._environment()
         flags = ["run", "--detach", "--pull=never", "--pod", self.pod.name, "--name", self.instance()]
         flags += self._security_flags() + self._resource_flags()
+        if "targetContainerName" in self.spec:
+            flags += ["--pid", f"container:{self.pod.container(self.spec['targetContainerName']).instance()}"]
         for key, value in environment.items():
             flags += ["--env", f"{key}={value}"]
         for mount in self.spec.get("volumeMounts", []):
@@ -133,8 +136,8 @@ class Container:
     def _restarts_after(self, code):
         if self._stopping.is_set():
             return False
-        if self.kind == "sidecar":
-            return True
+        if self.kind in ("sidecar", "ephemeral"):
+            return self.kind == "sidecar"
         policy = self.pod.spec.get("restartPolicy", "Always")
         if policy == "Never":
             return False

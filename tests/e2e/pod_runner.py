@@ -6,6 +6,7 @@
 ordinary init containers, ignores fsGroup and gives an emptyDir to the first container's user. So the manifest is
 read here and each container started with `podman run`, in Kubernetes' order:
 
+    (a Job, Deployment or StatefulSet stands for the first pod that it makes)
     init containers one after another; one with restartPolicy Always (a native sidecar) is not waited for to end,
     but for its startup probe; then all main containers; when these have ended, the sidecars, last one first.
 
@@ -52,6 +53,7 @@ class Pod:
             for spec in self.spec.get("initContainers", [])
         ]
         self.mains = [Container(self, spec, "main") for spec in self.spec["containers"]]
+        self.ephemerals = []
         self._mounted = []
 
     def __enter__(self):
@@ -145,8 +147,16 @@ class Pod:
             if container.kind == "sidecar":
                 container.stop()
 
+    def add_ephemeral(self, spec, timeout=30):
+        """A container that is added to the running pod, and not started again when it ends."""
+        pod_spec.EPHEMERAL_CONTAINER(spec, "ephemeralContainers")
+        container = Container(self, spec, "ephemeral")
+        self.ephemerals.append(container)
+        container.start()
+        self._await(container, container.started, time.monotonic() + timeout)
+
     def container(self, name):
-        return next(entry for entry in self.inits + self.mains if entry.name == name)
+        return next(entry for entry in self.inits + self.mains + self.ephemerals if entry.name == name)
 
     def wait(self, timeout=60):
         """Waits for the pod's end; returns its phase, Succeeded or Failed. Raises TimeoutError."""
@@ -171,7 +181,7 @@ class Pod:
 
     def stop(self):
         """Ends everything and leaves nothing behind. May be called more than once."""
-        threads = [threading.Thread(target=container.stop) for container in self.mains]
+        threads = [threading.Thread(target=container.stop) for container in self.mains + self.ephemerals]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -140,6 +140,14 @@ _CONTAINER = {
     "startupProbe": PROBE,
 }
 CONTAINER = fields(["name", "image"], **_CONTAINER)
+EPHEMERAL_CONTAINER = fields(
+    ["name", "image"],
+    targetContainerName=STRING,
+    terminationMessagePolicy=one_of("File"),
+    # Neither probes nor resources: Kubernetes refuses them.
+    **{name: check for name, check in _CONTAINER.items() if name not in ("livenessProbe", "startupProbe", "resources")},
+    resources=fields(),
+)
 INIT_CONTAINER = fields(["name", "image"], restartPolicy=one_of("Always"), **_CONTAINER)
 VOLUME = fields(["name", "emptyDir"], name=STRING, emptyDir=fields(medium=one_of("", "Memory"), sizeLimit=BYTES))
 
@@ -180,15 +188,49 @@ def _check_whole(pod):
             _fail(f"container {container['name']}", "an init container has probes only with restartPolicy Always")
 
 
+TEMPLATE = fields(["spec"], metadata=fields(labels=string_map, annotations=string_map), spec=lambda value, path: None)
+_CONTROLLER = {"apiVersion": STRING, "kind": STRING, "metadata": fields(["name"], name=STRING, namespace=STRING)}
+SELECTOR = fields(["matchLabels"], matchLabels=string_map)
+CONTROLLERS = {
+    "Job": fields(["metadata", "spec"], **_CONTROLLER, spec=fields(["template"], template=TEMPLATE, backoffLimit=one_of(0))),
+    "Deployment": fields(
+        ["metadata", "spec"],
+        **_CONTROLLER,
+        spec=fields(["template", "selector"], template=TEMPLATE, selector=SELECTOR, replicas=one_of(1)),
+    ),
+    "StatefulSet": fields(
+        ["metadata", "spec"],
+        **_CONTROLLER,
+        spec=fields(["template", "selector"], template=TEMPLATE, selector=SELECTOR, replicas=one_of(1), serviceName=STRING),
+    ),
+}
+
+
+def pod_of(document):
+    """The Pod that a manifest is, or the first one that its Job, Deployment or StatefulSet makes. Raises SpecError."""
+    kind = document.get("kind")
+    pod = document
+    if kind in CONTROLLERS:
+        CONTROLLERS[kind](document, kind)
+        template = document["spec"]["template"]
+        metadata = {**template.get("metadata", {}), **document["metadata"]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+        if kind != "Job" and pod["spec"].get("restartPolicy", "Always") != "Always":
+            _fail(kind, "its pods have restartPolicy Always")
+        if kind == "Job" and pod["spec"].get("restartPolicy") not in ("Never", "OnFailure"):
+            _fail(kind, "its pods have restartPolicy Never or OnFailure, and say so")
+    POD(pod, "pod")
+    _check_whole(pod)
+    return pod
+
+
 def load(path):
-    """Returns the manifest's one Pod as a dict. Raises SpecError."""
+    """The one Pod of a manifest's file, as pod_of() gives it."""
     with open(path, encoding="utf-8") as file:
         documents = [document for document in yaml.safe_load_all(file) if document is not None]
     if len(documents) != 1:
-        raise SpecError(f"{path}: holds {len(documents)} objects, the runner takes one Pod")
-    POD(documents[0], "pod")
-    _check_whole(documents[0])
-    return documents[0]
+        raise SpecError(f"{path}: holds {len(documents)} objects, the runner takes one")
+    return pod_of(documents[0])
 
 
 def parse_bytes(quantity):

@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 // A port that is free now. Somebody else could take it before it is used; the kernel hands them out in turns.
 std::string free_address() {
-  const auto listener = http::open_listener({"127.0.0.1", 0});
+  const auto listener = http::open_listener({"127.0.0.1", 0, {}});
   REQUIRE(listener);
   return "127.0.0.1:" + std::to_string(http::bound_port(*listener).value());
 }
@@ -79,9 +79,16 @@ TEST_CASE_METHOD(CommandFixture, "serve -exit-with-workload ends with the worklo
   CHECK(serving.get() == kDone);
 }
 
+TEST_CASE_METHOD(CommandFixture, "serve -exit-with-workload ends with a workload that never used CUDA") {
+  script.shim_comes = false;
+  script.target_gone = true;
+  CHECK(start({"serve", "-listen", free_address(), "-exit-with-workload", "-wait-for-shim=0"}).get() ==
+        kDone);
+}
+
 TEST_CASE_METHOD(CommandFixture,
                  "serve on a port that is taken, or with a runtime that does not start, ends with 1") {
-  const auto listener = http::open_listener({"127.0.0.1", 0});
+  const auto listener = http::open_listener({"127.0.0.1", 0, {}});
   REQUIRE(listener);
   const auto address = "127.0.0.1:" + std::to_string(http::bound_port(*listener).value());
   set_log_level(LogLevel::error);

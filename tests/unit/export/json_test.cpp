@@ -73,6 +73,19 @@ TEST_CASE("JSON has the model's numbers") {
   CHECK(json["stacks"][0]["labels"]["device"] == 0);
 }
 
+TEST_CASE("JSON has the pod of a process, as far as it is known") {
+  Example e;
+  CHECK_FALSE(nlohmann::json::parse(to_json(e.make()))["processes"][0].contains("pod"));
+  e.input.targets[0].pod = {"train-0", "ml", "node-7", ""};
+  const auto text = to_json(e.make());
+  CHECK(complaints(text).empty());
+  const auto process = nlohmann::json::parse(text)["processes"][0];
+  CHECK(process["pod"] == "train-0");
+  CHECK(process["namespace"] == "ml");
+  CHECK(process["node"] == "node-7");
+  CHECK_FALSE(process.contains("container"));
+}
+
 TEST_CASE("JSON is as in the golden file") {
   Example e;
   check_golden("profile.json", nlohmann::ordered_json::parse(to_json(e.make())).dump(1) + "\n");

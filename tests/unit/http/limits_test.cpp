@@ -12,7 +12,7 @@ namespace {
 class Limited {
  public:
   explicit Limited(const ConnectionLimits& limits) {
-    auto listener = open_listener({"127.0.0.1", 0});
+    auto listener = open_listener({"127.0.0.1", 0, {}});
     REQUIRE(listener);
     port_ = bound_port(*listener).value();
     auto made = Connections::create(std::move(*listener), limits, [](Connection&) { std::abort(); });

@@ -16,8 +16,8 @@ struct ServerFixture {
   explicit ServerFixture(std::size_t windows_max = 16) {
     set_log_level(LogLevel::warning);
     ServerConfig config;
-    config.listen = {"127.0.0.1", 0};
-    config.health_listen = ListenAddress{"127.0.0.1", 0};
+    config.listen = {"127.0.0.1", 0, {}};
+    config.health_listen = ListenAddress{"127.0.0.1", 0, {}};
     config.windows_max = windows_max;
     config.page = kPage;
     auto made = Server::create(config, service);

@@ -57,7 +57,8 @@ TEST_CASE("every flag has a name of its own, a help text, and a reason for each 
                              "duration",        "o",
                              "format",          "type",
                              "cupti-dir",       "url",
-                             "python"}) {
+                             "python",          "listen-mode",
+                             "token-file",      "allow-host"}) {
     INFO(wanted);
     CHECK(names.count(wanted) == 1);
   }

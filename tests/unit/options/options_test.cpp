@@ -52,6 +52,9 @@ Arguments complete(Mode mode, const Arguments& flag) {
       break;
   }
   arguments.insert(arguments.end(), flag.begin(), flag.end());
+  if (mode == Mode::serve && !flag.empty() && flag[0] == "-listen-mode=0660") {
+    arguments.insert(arguments.end(), {"-listen", "unix:/x"});
+  }
   if (mode == Mode::record_command) arguments.insert(arguments.end(), {"--", "true"});
   return arguments;
 }
@@ -59,7 +62,7 @@ Arguments complete(Mode mode, const Arguments& flag) {
 // A value that the flag takes and that is not its default; empty when there is none.
 std::string value_for(const Flag& flag) {
   for (const char* text : {"127.0.0.1:7079", "true", "3s", "1GiB", "7", "4096", "never", "off", "json",
-                           "debug", "kernel", "idle", "/x"}) {
+                           "debug", "kernel", "idle", "/x", "0660"}) {
     Options scratch;
     if (flag.set(scratch, text) && !flag.is_default(text)) return text;
   }
@@ -152,7 +155,8 @@ TEST_CASE("values out of range are refused, naming the flag") {
                "-stack-bytes=1023", "-stack-bytes=1048577", "-events-rings=0", "-events-rings=65",
                "-events-ring-kib=500", "-events-ring-kib=2", "-stacks-rings=65", "-stacks-ring-kib=131072",
                "-kinds=kernels", "-kinds=stacks", "-lease=500ms", "-lease=11m", "-linger=2h",
-               "-finalize=always", "-log-level=trace", "-insecure=maybe", "-python=yes");
+               "-finalize=always", "-log-level=trace", "-insecure=maybe", "-python=yes", "-listen=unix:x",
+               "-listen-mode=0666", "-listen-mode=600", "-token-file=", "-allow-host=a:80", "-allow-host=");
   const auto message = refused({argument});
   INFO(message);
   const std::string text = argument;
@@ -161,7 +165,15 @@ TEST_CASE("values out of range are refused, naming the flag") {
 
 TEST_CASE("what stands together must fit together") {
   CHECK(refused({"-listen", "0.0.0.0:7070"}).find("-insecure") != std::string::npos);
+  CHECK(refused({"-listen", "0.0.0.0:7070"}).find("-token-file") != std::string::npos);
   CHECK(parsed({"-listen", "0.0.0.0:7070", "-insecure"}).listen.port == 7070);
+  CHECK(parsed({"-listen", "0.0.0.0:7070", "-token-file", "/t"}).token_file == "/t");
+  CHECK(parsed({"-listen=:1", "-insecure", "-allow-host=A.example.com", "-allow-host=.b"}).allow_hosts ==
+        Arguments{"a.example.com", ".b"});
+  CHECK(parsed({"-listen", "unix:/x", "-listen-mode", "0660"}).listen_mode == 0660);
+  CHECK(parsed({"-health-listen", "unix:/x", "-listen-mode", "0660"}).listen.port == 7070);
+  CHECK(refused({"-listen-mode", "0660"}).find("unix sockets") != std::string::npos);
+  CHECK(refused({"-listen", "unix:/x", "-allow-host", "a"}).find("-allow-host") != std::string::npos);
   CHECK(parsed({"-health-listen", ":7071"}).health_listen->text() == "0.0.0.0:7071");
   CHECK(refused({"-stack-bytes", "65536", "-stacks-ring-kib", "64"}).find("-stacks-ring-kib") !=
         std::string::npos);
@@ -238,6 +250,8 @@ TEST_CASE("install and probe") {
   const auto probe = parsed({"probe", "ready", "-url", "http://127.0.0.1:7071/"});
   CHECK(probe.probe == Probe::ready);
   CHECK(probe.probe_target->text() == "127.0.0.1:7071");
+  CHECK(parsed({"probe", "live", "-listen", "unix:/x", "-token-file=/t"}).listen.path == "/x");
+  CHECK(parsed({"probe", "live", "-url", "unix:/x"}).probe_target->is_unix());
 }
 
 TEST_CASE("inject and doctor") {

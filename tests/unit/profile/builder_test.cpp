@@ -303,6 +303,20 @@ TEST_CASE("a process that was armed again has its own numbers of stacks, kernels
   CHECK(functions == std::multiset<std::string>{"Model.backward", "Model.forward"});
 }
 
+TEST_CASE("the pod is a label of each sample and a part of each process, where it is known") {
+  Example e;
+  e.input.targets[0].pod = {"train-0", "ml", "node-\x01", ""};
+  const Profile p = e.make();
+  for (const Sample& sample : p.samples) {
+    CHECK(label(p, sample, "pod") == "train-0");
+    CHECK(label(p, sample, "namespace") == "ml");
+    CHECK(label(p, sample, "node") == clean_text("node-\x01"));
+    CHECK(label(p, sample, "container") == "(none)");
+  }
+  CHECK(p.processes.at(0).pod.pod == "train-0");
+  CHECK(p.processes.at(0).pod.node == clean_text("node-\x01"));
+}
+
 TEST_CASE("two sessions share locations and keep their own labels") {
   Example a;
   Example b;
