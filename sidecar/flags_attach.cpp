@@ -19,10 +19,11 @@ Result<void> add_uid(Options& options, const std::string& text) {
 
 constexpr Flag kFlags[] = {
     {"socket-dir", "DIR", "/run/pillion",
-     "folder of the shims' sockets; also PILLION_SOCKET_DIR (with a command: one of its own)",
+     "folder of the shims' sockets; also PILLION_SOCKET_DIR; record -- COMMAND makes one of its own",
      kProfiling | kInject | kDoctor, kFindsNothing,
      [](Options& o, const std::string& text) { return store_name(text, o.socket_dir); }},
-    {"pid", "N", "", "this process alone; inject needs it", kServe | kAttach | kInject | kDoctor,
+    {"pid", "N", "", "this process alone, by its number as pillion sees it; inject needs it",
+     kServe | kAttach | kInject | kDoctor,
      ModeReasons(kCommand, "the target is the command after --") + kFindsNothing,
      [](Options& o, const std::string& text) {
        return store(parse_whole_within(text, 1, 4'194'304), o.pid);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "manual.h"
 
+#include <algorithm>
+
 #include "flags.h"
 #include "variables.h"
 
@@ -22,16 +24,18 @@ constexpr Page kPages[] = {
      R"(Waits for shims in the socket directory, attaches to each, and answers until it is ended (Ctrl-C, SIGTERM):
 
   /                    in a browser: records, shows and compares windows
-  /profile?seconds=N   records for N seconds and gives a profile; also type=gpu|idle|sync (what ran; why the GPUs had
-                       nothing to do; the calls that waited for them), format=pprof|json|folded, pid, device, kinds,
-                       sample-budget, sample-mib and stack-bytes
+  /profile?seconds=N   records for N seconds (1 to 3600; 20) and gives a profile; also type=gpu|idle|sync (what ran; why
+                       the GPUs had nothing to do; the calls that waited for them), format=pprof|json|folded, pid,
+                       device, kinds, sample-budget, sample-mib and stack-bytes
   /debug/pprof/TYPE    the same under the paths of Go's tools: gpu, idle, sync
   /status              what is attached, what was lost, and why a process is not attached (JSON)
   /metrics             for Prometheus
   /healthz, /readyz    whether it runs; whether a shim is attached
 
-A copy is a call that waited when it is synchronous, and also when it was over before its call returned, as a short
-asynchronous one may be on a busy host. A profile without anything in it says why in the header Pillion-Empty.
+To type=sync, a copy is a call that waited when it is synchronous, and also when it was over before its call returned,
+as a short asynchronous one may be on a busy host. A profile without anything in it says why in the header
+Pillion-Empty. A process is recorded with one set of kinds, sample-budget, sample-mib and stack-bytes at a time: a
+request with another, while a window is open, gets 409. Errors are JSON, with a hint.
 
 Profiles show a program's insides, so the server answers this machine alone unless it is told otherwise: -listen beyond
 loopback needs -token-file (or -insecure), and requests under a name that is not localhost, the address of -listen or one
@@ -55,7 +59,7 @@ Between profiles the shims sleep. With -inject the shim is brought into programs
   pillion serve -listen :7070 -token-file /etc/pillion/token -allow-host gpu-7.example.com -health-listen :7071
 )"},
     {"record", "  pillion record [flags] [-pid N]\n  pillion record [flags] -- COMMAND ARGS...\n",
-     "write one profile, of what is attached or of a command",
+     "write one profile to a file, of programs that run or of a command",
      R"(The first form records programs that run with the shim: all, or process N; with -inject also one without it. The
 second starts COMMAND with the shim and records it from its first launch on, and needs no socket directory.
 
@@ -80,7 +84,7 @@ A second signal ends it at once, without one. It logs `recording` once its windo
      R"(For a program that was started without CUDA_INJECTION64_PATH. One of its threads that sleeps in a system call is
 borrowed for about a millisecond to start another, which loads the shim; the program runs on, whatever becomes of this
 one. The shim then sleeps until `pillion serve` or `pillion record -pid N` asks it, and stays. A shim that is there
-already is no error.
+already is no error. `pillion record -inject -pid N` is this and a profile in one.
 
 Needs the right to trace the process: CAP_SYS_PTRACE, or its user with its capabilities. `pillion doctor -pid N` says
 beforehand what would happen.
@@ -93,13 +97,13 @@ beforehand what would happen.
   5  there is no process N, or it ended meanwhile
 )",
      R"(  pillion doctor -pid 4711
-  pillion inject -pid 4711 && pillion record -pid 4711 -inject -duration 20s
+  pillion inject -pid 4711 && pillion record -pid 4711 -duration 20s
 )"},
     {"doctor", "  pillion doctor [flags] [-pid N]\n",
      "say what can be profiled and injected into, and what is missing",
-     R"(Looks at process N, or at every process that uses CUDA, and touches none. Each line is a subject, what was found, and
-`ok`, `degraded` or `missing`, with what to do about it. The last line of a process is the verdict: whether profiles
-can be taken of it, or `pillion inject` would work, or why it would be refused.
+     R"(Looks at process N, or at every process that uses CUDA, and touches none; what pillion itself may do comes first. Each
+line is a subject, what was found, and `ok`, `degraded` or `missing`, with what to do about it. The last line of a
+process is the verdict: whether profiles can be taken of it, or `pillion inject` would work, or why it would be refused.
 )",
      "",
      R"(  0  of each process profiles can be taken, or inject would work
@@ -116,7 +120,7 @@ can be taken of it, or `pillion inject` would work, or why it would be refused.
      "copy the shim and CUPTI to where a workload can load them",
      R"(For an init container: copies libpillion.so and cupti/VERSION/ from beside this program to DIR, which the workload has
 mounted as well. Each file comes whole or not at all. Run again it brings another version; programs that run keep
-theirs.
+theirs. Prints the variable to start the workload with.
 )",
      "  DIR  is made where it is not there\n",
      R"(  0  copied
@@ -151,6 +155,26 @@ const Page* find_page(std::string_view command) {
   return nullptr;
 }
 
+// Breaks lines of flags and variables, which are as long as their text, at blanks.
+std::string wrapped(const std::string& body) {
+  constexpr std::size_t kWidth = 118;
+  constexpr std::size_t kIndent = 8;
+  std::string text;
+  for (std::string_view rest = body; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    std::string line(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    while (line.size() > kWidth) {
+      const std::size_t blank = line.rfind(' ', kWidth);
+      if (blank == std::string::npos || blank <= kIndent) break;  // one long word
+      text += line.substr(0, blank) + '\n';
+      line.replace(0, blank + 1, kIndent, ' ');
+    }
+    text += line + '\n';
+  }
+  return text;
+}
+
 void add_section(std::string& text, const char* title, const std::string& body) {
   if (!body.empty()) text += std::string("\n") + title + ":\n" + body;
 }
@@ -170,16 +194,19 @@ std::string overview() {
     }
   }
   text +=
-      "  pillion help [COMMAND]                      this, or all about a command; also `pillion COMMAND "
-      "-help`\n"
-      "  pillion version                             of the program and of the wire to the shims\n"
-      "\nFlags are written -name value, -name=value or with two dashes. A flag's default is taken by every "
-      "command; "
-      "what\nelse cannot apply is refused.\n"
-      "Exit codes: 0 done, 1 internal error, 2 usage, 3 no shim, 4 refused, 5 target gone.\n"
-      "\nTo begin with: `pillion record -- your-program` profiles a program from its start, `pillion doctor` "
-      "says what "
-      "can\nbe done about programs that run.\n";
+      R"(  pillion help [COMMAND]                      this, or all about a command; also `pillion COMMAND -help`
+  pillion version                             of the program and of the wire to the shims
+
+To begin with: `pillion record -- your-program` profiles a program from its start, `pillion doctor` says what can be
+done about programs that run.
+
+The shim is libpillion.so, the part that works inside a program. CUDA_INJECTION64_PATH in the program's environment,
+`record -- COMMAND`, `inject` and `serve -inject` bring it there. It sleeps until a profile is asked for.
+
+Flags are written -name value, -name=value or with two dashes; durations 500ms, 20s, 2m, 1h; sizes in bytes or 64KiB,
+512MiB, 1GiB. A flag's default is taken by every command; what else cannot apply is refused.
+Exit codes: 0 done, 1 internal error, 2 usage, 3 no shim, 4 refused, 5 target gone; of `record -- COMMAND` the command's.
+)";
   return text;
 }
 
@@ -189,8 +216,8 @@ std::string manual_page(std::string_view command, ModeSet modes) {
   std::string text = std::string("pillion ") + page->command + ": " + page->what + "\n\nusage:\n" +
                      page->usage + "\n" + page->text;
   add_section(text, "arguments", page->arguments);
-  add_section(text, "flags", flags_help(modes));
-  add_section(text, "environment", variables_help(modes));
+  add_section(text, "flags", wrapped(flags_help(modes)));
+  add_section(text, "environment", wrapped(variables_help(modes)));
   add_section(text, "exit codes", page->exits);
   add_section(text, "example", page->example);
   return text;
