@@ -72,12 +72,18 @@ class Strings {
   std::unordered_map<std::string, std::size_t> ids_;
 };
 
+void write_type(const profile::ValueType& value, std::uint32_t where, Strings& strings, pbf_writer& out) {
+  pbf_writer type(out, where);
+  type.add_int64(field::type, strings.add(value.type));
+  type.add_int64(field::unit, strings.add(value.unit));
+}
+
+// Every execution counts: a period of 1 of what the first type counts. Some readers refuse a profile without.
 void write_types(const profile::Profile& profile, Strings& strings, pbf_writer& out) {
-  for (const profile::ValueType& value : profile.value_types) {
-    pbf_writer type(out, field::sample_type);
-    type.add_int64(field::type, strings.add(value.type));
-    type.add_int64(field::unit, strings.add(value.unit));
-  }
+  for (const profile::ValueType& value : profile.value_types)
+    write_type(value, field::sample_type, strings, out);
+  write_type(profile.value_types.front(), field::period_type, strings, out);
+  out.add_int64(field::period, 1);
   out.add_int64(field::default_sample_type, strings.add(profile.value_types.front().type));
   out.add_int64(field::time_nanos, profile.start_wall_ns);
   out.add_int64(field::duration_nanos, static_cast<std::int64_t>(profile.t1_ns - profile.t0_ns));

@@ -153,6 +153,8 @@ class Exchange::Parser : public httplib::Server {
     request.host = from.get_header_value("Host");
     request.accept = from.get_header_value("Accept");
     request.authorization = from.get_header_value("Authorization");
+    request.fetch_site = from.get_header_value("Sec-Fetch-Site");
+    request.fetch_mode = from.get_header_value("Sec-Fetch-Mode");
     request.hung_up = current->hung_up;
 
     auto reply = router_.handle(request, surface_);

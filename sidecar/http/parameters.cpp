@@ -117,8 +117,11 @@ tl::expected<void, ServiceError> check_names(const Parameters& parameters,
     if (std::find(known.begin(), known.end(), it->first) == known.end()) {
       return tl::make_unexpected(bad("unknown parameter " + quoted(it->first), hint));
     }
-    const auto same = [&](const auto& earlier) { return earlier.first == it->first; };
-    if (std::any_of(parameters.begin(), it, same)) {
+    // Scrapers add theirs once for each of their jobs.
+    const auto differs = [&](const auto& earlier) {
+      return earlier.first == it->first && earlier.second != it->second;
+    };
+    if (std::any_of(parameters.begin(), it, differs)) {
       return tl::make_unexpected(bad("parameter " + it->first + " is given twice", "give it once"));
     }
   }

@@ -176,6 +176,12 @@ std::optional<ServiceError> Router::refuse(const Request& request, const Surface
                         "the Host header names neither this machine's loopback nor the address of -listen",
                         "use http://localhost with the port, or start pillion with -allow-host NAME"};
   }
+  const bool other_page = request.fetch_site == "cross-site" || request.fetch_site == "same-site";
+  if (other_page && request.fetch_mode != "navigate") {
+    return ServiceError{ErrorCode::foreign_page,
+                        "a page of another origin asked for this, and would open windows that nobody wanted",
+                        "open the address itself, or ask from the page at /"};
+  }
   if (surface.token && !surface.token->admits(request.authorization)) {
     const bool none = request.authorization.empty();
     return ServiceError{ErrorCode::unauthorized,

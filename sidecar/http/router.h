@@ -40,6 +40,8 @@ struct Request {
   std::string host;           // the Host header; empty when there is none
   std::string accept;         // the same
   std::string authorization;  // the same
+  std::string fetch_site;     // Sec-Fetch-Site, which browsers send; the same
+  std::string fetch_mode;     // Sec-Fetch-Mode; the same
   std::stop_token hung_up;    // the client went away, or the server stops
 };
 

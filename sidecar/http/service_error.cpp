@@ -17,6 +17,7 @@ constexpr CodeRow kCodes[] = {
     {ErrorCode::bad_parameter, "bad_parameter", 400, 2},
     {ErrorCode::bad_request, "bad_request", 400, 2},
     {ErrorCode::unauthorized, "unauthorized", 401, 4},
+    {ErrorCode::foreign_page, "foreign_page", 403, 4},
     {ErrorCode::host_not_allowed, "host_not_allowed", 403, 4},
     {ErrorCode::needs_grant, "needs_grant", 403, 4},
     {ErrorCode::not_found, "not_found", 404, 2},

@@ -11,6 +11,7 @@ enum class ErrorCode : std::uint8_t {
   bad_parameter,     // 400: unknown, repeated, malformed or out of range; the message names it and its range
   bad_request,       // 400: not HTTP that we can read
   unauthorized,      // 401: -token-file is given, and the request does not carry its token
+  foreign_page,      // 403: a browser asks for a page of another origin
   host_not_allowed,  // 403: a Host header that is not this machine's (DNS rebinding)
   needs_grant,       // 403: a privilege is missing; the hint names it
   not_found,         // 404: no such path

@@ -35,6 +35,8 @@ export function toPprof(profile: Profile): Uint8Array {
   return new Pprof({
     stringTable: strings,
     sampleType,
+    periodType: sampleType[0],
+    period: 1,
     defaultSampleType: sampleType[0]?.type ?? 0,
     timeNanos: BigInt(Math.round(profile.window.start_unix_ns)),
     durationNanos: profile.window.duration_ns,

@@ -130,7 +130,7 @@ TEST_CASE_METHOD(ServerFixture,
                                        {"second=5", "second"},
                                        {"seconds=5&x=1", "x"},
                                        {"=5", "unknown"},
-                                       {"seconds=5&seconds=5", "twice"},
+                                       {"seconds=5&seconds=6", "twice"},
                                        {"seconds=5&pid=1&pid=2", "pid is given twice"}}));
   const auto response = get("/profile?" + query);
   INFO(query << " -> " << response.body);
@@ -209,6 +209,20 @@ TEST_CASE_METHOD(ServerFixture, "only loopback's names pass as Host") {
   RawClient client(server->port());
   REQUIRE(client.send("GET /status HTTP/1.1\r\nHost: " + host + "\r\n\r\n"));
   INFO(host);
+  CHECK(client.receive().status == status);
+}
+
+TEST_CASE_METHOD(ServerFixture, "what a browser asks for on behalf of another origin's page is refused") {
+  const auto [headers, status] = GENERATE(table<std::string, int>(
+      {{"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", 403},
+       {"Sec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors\r\n", 403},  // another port of localhost
+       {"Sec-Fetch-Site: cross-site\r\n", 403},
+       {"Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n", 200},
+       {"Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: cors\r\n", 200},
+       {"Sec-Fetch-Site: none\r\nSec-Fetch-Mode: navigate\r\n", 200}}));
+  CAPTURE(headers);
+  RawClient client(server->port());
+  REQUIRE(client.send("GET /status HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n"));
   CHECK(client.receive().status == status);
 }
 
