@@ -160,6 +160,8 @@ void Attachments::on_armed(session::Session& session, const session::Armed& arme
     in_force.stack_bytes_max = armed.settings.stack_bytes_max;
   }
   attachment->in_force = in_force;
+  attachment->cupti_path = armed.cupti_path;
+  attachment->cupti_version = armed.cupti_version;
   ArmedTarget target{session.target(),     pid_of(*attachment),       hello.comm, hello.exe, armed, in_force,
                      attachment->settings, session.memory()->rings(), {}};
   session.drop_memory();  // the drain thread holds it from here on

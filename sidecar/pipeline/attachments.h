@@ -138,6 +138,8 @@ class Attachments : private discovery::SocketDirectoryObserver, private session:
     bool fetching = false;
     CaptureSettings settings;                 // of the last ARM
     std::optional<CaptureSettings> in_force;  // while armed
+    std::string cupti_path;                   // that the last ARMED named
+    std::uint32_t cupti_version = 0;
   };
   struct Wanted {
     std::optional<std::uint32_t> pid;

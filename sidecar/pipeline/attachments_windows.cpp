@@ -166,8 +166,10 @@ AttachReport Attachments::report() const {
     view.exe = hello.exe;
     view.state = session::state_name(attachment.session->state());
     view.has_context = hello.has_context();
-    view.cupti_path = hello.cupti_path;
-    view.cupti_version = hello.cupti_version;
+    // HELLO came before the shim had loaded one, unless a peer before us had it armed.
+    const bool since = attachment.cupti_version != 0;
+    view.cupti_path = since ? attachment.cupti_path : hello.cupti_path;
+    view.cupti_version = since ? attachment.cupti_version : hello.cupti_version;
     view.driver_version = hello.driver_version;
     view.in_force = attachment.in_force;
     view.python = attachment.session->python();

@@ -154,6 +154,8 @@ class InjectTest(ProfileTest):
             self.assert_all_rooted(profile)
             used = profile["quality"]["cupti_path"]
             self.assertRegex(used, r"^/proc/thread-self/fd/\d+$")
+            [process] = sidecar.get_json("/status")["processes"]
+            self.assertEqual(process["cupti"]["path"], used)
             stepped.truth()
 
     def test_two_sidecars_at_once(self):
