@@ -126,7 +126,8 @@ int keep_regular(int fd, std::uint32_t* error) {
 }
 
 int open_regular(const char* path, std::uint32_t* error) {
-  return keep_regular(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error);
+  return keep_regular(above_standard_streams(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)),
+                      error);
 }
 
 // Whether `fd` is the file of `mapping`. stat and maps disagree about device and inode on an overlay (maps of

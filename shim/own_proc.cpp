@@ -26,7 +26,15 @@ int open_own_proc(const char* name) {
     fd = ::syscall(SYS_openat, AT_FDCWD, path.text, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
     if (fd >= 0) break;
   }
-  return static_cast<int>(fd);
+  return above_standard_streams(static_cast<int>(fd));
+}
+
+int above_standard_streams(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (moved < 0) return fd;
+  ::close(fd);
+  return moved;
 }
 
 std::size_t read_own_proc_link(const char* name, char* out, std::size_t size) {

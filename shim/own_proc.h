@@ -12,6 +12,10 @@ namespace pillion::shim {
 // Read-only, close-on-exec. Negative when it cannot be opened. `name` as in "maps".
 [[nodiscard]] int open_own_proc(const char* name);
 
+// The same file under a number above 2, where the limit allows: a program that has closed its standard
+// streams would read or write them as ours. Takes `fd`, which may be negative; close-on-exec.
+[[nodiscard]] int above_standard_streams(int fd);
+
 // Bytes of the link's text, which is NUL-terminated; 0 on failure. `name` as in "ns/pid".
 std::size_t read_own_proc_link(const char* name, char* out, std::size_t size);
 

@@ -122,7 +122,7 @@ process is the verdict: whether profiles can be taken of it, or `pillion inject`
 mounted as well. Each file comes whole or not at all. Run again it brings another version; programs that run keep
 theirs. Prints the variable to start the workload with.
 )",
-     "  DIR  is made where it is not there\n",
+     "  DIR  a folder that is there; files in it are replaced\n",
      R"(  0  copied
   1  a file cannot be read or written
   2  wrong usage

@@ -146,7 +146,9 @@ void write_code(const profile::Profile& profile, pbf_writer& out) {
     pbf_writer one(out, field::function);
     one.add_uint64(field::own_function_id, ++id);
     one.add_int64(field::name, function.name);
-    one.add_int64(field::system_name, function.system_name);
+    // Where both are the same, pprof demangles the name once more, and of Python's <module> or <lambda>
+    // nothing is left.
+    if (function.system_name != function.name) one.add_int64(field::system_name, function.system_name);
     if (function.file != 0) one.add_int64(field::source_file, function.file);
   }
 }

@@ -140,9 +140,11 @@ Result<std::string> read_token(const std::string& path) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   if (text.size() < kTokenMin || text.size() > kTokenMax ||
       !std::all_of(text.begin(), text.end(), token_character)) {
-    return fail("read", object,
-                "not one word of " + std::to_string(kTokenMin) + " to " + std::to_string(kTokenMax) +
-                    " letters, digits and -._~+/= (head -c 32 /dev/urandom | base64 makes one)");
+    return fail(
+        "read", object,
+        "not one word of " + std::to_string(kTokenMin) + " to " + std::to_string(kTokenMax) +
+            " letters, digits and -._~+/= (head -c 32 /dev/urandom | base64 | tr +/ -_ makes one that "
+            "URLs take, too)");
   }
   return text;
 }
@@ -155,9 +157,11 @@ Result<TokenFile> TokenFile::open(std::string path) {
 bool TokenFile::admits(std::string_view authorization) const {
   const auto token = read_token(path_);
   if (!token) {
-    log_once(LogLevel::error, "token_file", "nobody is let in: " + token.error().message());
+    const auto why = token.error().message();
+    if (last_refusal_->exchange(why)) log(LogLevel::error, "nobody is let in: " + why);
     return false;
   }
+  if (last_refusal_->exchange({})) log(LogLevel::info, "the token in " + path_ + " can be read again");
   const auto space = std::min(authorization.find(' '), authorization.size());
   const auto scheme = lower(authorization.substr(0, space));
   const auto word = std::min(authorization.find_first_not_of(' ', space), authorization.size());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,9 +59,26 @@ class TokenFile {
   [[nodiscard]] bool admits(std::string_view authorization) const;
 
  private:
-  explicit TokenFile(std::string path) : path_(std::move(path)) {}
+  // Why nobody was let in at the last request; empty: that was not so.
+  class Refusal {
+   public:
+    // True when it has changed.
+    bool exchange(const std::string& why) {
+      const std::lock_guard lock(mutex_);
+      if (why == why_) return false;
+      why_ = why;
+      return true;
+    }
+
+   private:
+    std::mutex mutex_;
+    std::string why_;
+  };
+
+  explicit TokenFile(std::string path) : path_(std::move(path)), last_refusal_(std::make_shared<Refusal>()) {}
 
   std::string path_;
+  std::shared_ptr<Refusal> last_refusal_;
 };
 
 }  // namespace pillion::http

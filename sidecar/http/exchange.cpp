@@ -121,7 +121,8 @@ class Exchange::Parser : public httplib::Server {
     set_error_handler([](const httplib::Request&, httplib::Response& response) {
       if (!response.body.empty()) return;  // the router's; else httplib refused the head
       const auto reply = error_reply({ErrorCode::bad_request, "the request's head cannot be read",
-                                      "request line and each header: at most 8192 bytes"});
+                                      "HTTP/1.0 or 1.1, GET or HEAD; request line and each header at most "
+                                      "8192 bytes; a Range only in bytes"});
       response.set_content(reply.body, reply.content_type);
       response.set_header("Connection", "close");
     });

@@ -177,7 +177,7 @@ std::optional<ServiceError> Router::refuse(const Request& request, const Surface
                         "use http://localhost with the port, or start pillion with -allow-host NAME"};
   }
   const bool other_page = request.fetch_site == "cross-site" || request.fetch_site == "same-site";
-  if (other_page && request.fetch_mode != "navigate") {
+  if (other_page && !surface.health_only && request.fetch_mode != "navigate") {
     return ServiceError{ErrorCode::foreign_page,
                         "a page of another origin asked for this, and would open windows that nobody wanted",
                         "open the address itself, or ask from the page at /"};

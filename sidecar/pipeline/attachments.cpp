@@ -74,7 +74,7 @@ Result<void> Attachments::start() {
   directory_->start();
   if (!directory_->report().exists) {
     log(LogLevel::warning, "socket directory " + config_.socket_dir +
-                               ": does not exist yet; waiting for it (-socket-dir, PILLION_SOCKET_DIR)");
+                               ": no such folder yet; waiting for it (-socket-dir, PILLION_SOCKET_DIR)");
   }
   care_timer_ = loop_.every(kCare, [this] { look_after_sessions(); });
   return {};

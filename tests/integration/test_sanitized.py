@@ -70,7 +70,7 @@ def ends(kind, status):
             with harness.Window(beside.sidecar, 2, pid=beside.workload.pid):
                 beside.workload.launch(50)
                 beside.workload.tell(kind)
-                test.assertEqual(beside.workload.process.wait(30), status)
+                test.assertEqual(beside.workload.process.wait(30), status, beside.workload.stderr_path.read_text())
             test.assertEqual(beside.workload.stderr_path.read_text(), "")
     return Row(kind.replace(" ", "_"), run)
 

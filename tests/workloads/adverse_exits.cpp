@@ -44,7 +44,10 @@ void* end_thread(void*) {
 }
 
 bool end(const std::string& how) {
-  if (how == "return") return ::close(0) == 0;  // the main loop ends, and main() returns
+  if (how == "return") {  // the main loop ends, and main() returns
+    workload::request_stop();
+    return true;
+  }
   end_by(how);
 }
 

@@ -26,7 +26,7 @@ export function toPprof(profile: Profile): Uint8Array {
     const key = `${name}\0${system}\0${file}`;
     let found = functions.get(key);
     if (!found) {
-      found = new Function({id: functions.size + 1, name: text(name), systemName: text(system), filename: text(file)});
+      found = new Function({id: functions.size + 1, name: text(name), systemName: system === name ? 0 : text(system), filename: text(file)});
       functions.set(key, found);
     }
     return found;

@@ -7,7 +7,7 @@ export interface Value { key: string; label: string; unit: Unit }
 
 const kLabels: Record<string, string> = {
   gpu_time_ns: 'GPU time', launches: 'Launches', queue_time_ns: 'Queue time', launch_time_ns: 'Launch call time',
-  copied_bytes: 'Bytes copied', gpu_idle_ns: 'GPU idle time', gaps: 'Idle gaps', sync_time_ns: 'Time waiting',
+  copied_bytes: 'Bytes copied', gpu_idle_ns: 'GPU idle time', gaps: 'Pieces of idle time', sync_time_ns: 'Time waiting',
   sync_calls: 'Waiting calls',
 };
 

@@ -19,6 +19,7 @@
 #include "control_socket.h"
 #include "mapped_file.h"
 #include "maps_watch.h"
+#include "own_proc.h"
 #include "owned_fd.h"
 #include "process_state.h"
 
@@ -308,6 +309,25 @@ TEST_CASE("a deleted file without the capability is an error, never another file
     if (::getuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) ::_exit(9);
     const MappedFile opened = open_mapped_file(address(page));
     ::_exit(opened.fd == -1 && opened.error == ESTALE ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(WEXITSTATUS(status) == 0);
+  ::munmap(page, 4096);
+}
+
+TEST_CASE("what is opened for a moment does not take the place of a closed standard stream") {
+  TemporaryFile file("standard");
+  void* page = map_file(file.path);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    for (int fd = 0; fd <= 2; ++fd) ::close(fd);
+    const int maps = open_own_proc("maps");
+    const MappedFile opened = open_mapped_file(address(page));
+    const bool above = maps > 2 && opened.fd > 2;
+    const bool free = ::fcntl(0, F_GETFD) == -1 && ::fcntl(1, F_GETFD) == -1 && ::fcntl(2, F_GETFD) == -1;
+    ::_exit(above && free ? 0 : 1);
   }
   int status = -1;
   ::waitpid(child, &status, 0);
