@@ -263,12 +263,15 @@ class WithDebians(unittest.TestCase):
             by_name = pprof("-list=Model.layer")
             # Leaves are kernels: what a line led to is its cumulative figure.
             top = pprof("-top", "-lines", "-cum", "-nodecount=500")
+            functions = pprof("-top", "-cum", "-nodecount=500")
         lines = re.findall(r"^\s+\. +(\d+) +\d+:        launch\(\)$", listing, re.MULTILINE)
         self.assertEqual(lines, ["2", "2"], listing)
         # By the qualified name, the lambda inside of it as well, each with its own source.
         self.assertRegex(by_name, r"ROUTINE =+ Model\.layer in .*python_launches\.py")
         self.assertRegex(by_name, r"ROUTINE =+ Model\.layer\.<locals>\.<lambda> in .*python_launches\.py")
         self.assertRegex(by_name, r"\. +1 +\d+: +launch\(\)\)\(value\)")
+        self.assertRegex(functions, r" <module>\n", "pprof takes it for a C++ name where it may demangle")
+        self.assertNotIn("<unknown>", functions)
         source = PROGRAM.read_text().splitlines()
         first = source.index("def two_lines_of_a_loop():") + 3
         for line in (first, first + 1):
