@@ -266,7 +266,8 @@ class AccessTest(ProfileTest):
         self.assertEqual(error["code"], "too_many_windows")
         self.assertEqual(self.status(sidecar), 200)  # the quick paths have threads left
         clients.pop().close()
-        wait_until(lambda: windows_open(sidecar) < WINDOWS_MAX, "the window of who hung up to end", 30)
+        # Its place is free when its answer has nowhere to go, a moment after the window has ended.
+        wait_until(lambda: sidecar.metric("pillion_http_windows_running") < WINDOWS_MAX, "the window of who hung up to end", 30)
         with Window(sidecar, 1) as window:
             workload.launch(100)
         self.assert_launches(window.take(), 100)
