@@ -13,7 +13,7 @@ from gpu_harness import DOUBLE, GpuBench, TorchWorkload, change, harness, median
 
 MODES = ("inference", "training", "compiled")
 OWN_FILE = "driver_steps.py" if DOUBLE else "torch_steps.py"
-MODEL = "launch" if DOUBLE else "Model.forward"  # all that inference launches is launched under it
+MODEL = "Device.launch" if DOUBLE else "Model.forward"  # all that inference launches is launched under it
 WINDOW_S = 2 if DOUBLE else 5
 COST_MODES = ("launches", "training")
 COST_ROUNDS = 2 if DOUBLE else rounds(10)
