@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <httplib.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ constexpr std::size_t kTokenMin = 16;
 constexpr std::size_t kTokenMax = 512;
 constexpr std::size_t kCredentialsMax = 1024;  // the longest token as Basic, encoded, and then some
 constexpr mode_t kNotByOthers = 0027;          // written by the group; anything by others
-constexpr std::string_view kBasicUser = "pillion";
+constexpr const char* kBasicUser = "pillion";
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -61,22 +62,6 @@ bool equal_in_constant_time(std::string_view given, std::string_view wanted) {
     difference = difference | static_cast<unsigned char>(left[i] ^ right[i]);
   }
   return difference == 0;
-}
-
-std::string base64(std::string_view text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (std::size_t at = 0; at < text.size(); at += 3) {
-    const auto three = text.substr(at, 3);
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      bits = bits << 8 | (i < three.size() ? static_cast<unsigned char>(three[i]) : 0u);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      out += i <= three.size() ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -168,7 +153,8 @@ bool TokenFile::admits(std::string_view authorization) const {
   const auto credentials = authorization.substr(word);
   if (scheme == "bearer") return equal_in_constant_time(credentials, *token);
   if (scheme != "basic") return false;
-  return equal_in_constant_time(credentials, base64(std::string(kBasicUser) + ":" + *token));
+  const auto basic = httplib::make_basic_authentication_header(kBasicUser, *token).second;
+  return equal_in_constant_time(credentials, std::string_view(basic).substr(scheme.size() + 1));
 }
 
 }  // namespace pillion::http

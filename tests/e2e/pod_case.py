@@ -25,15 +25,11 @@ CAPABILITIES = {"SYS_PTRACE": 19, "PERFMON": 38, "BPF": 39}
 
 
 class PodCase(unittest.TestCase):
-    """One pod for all tests of a class: they run in the order of their names."""
+    """One pod for all tests of a class, which run in the order of their names. manifest(), a class method of each, gives
+    the pod as pod_spec has it."""
 
     workload = WORKLOAD
     app = "app"  # the container that uses CUDA
-
-    @classmethod
-    def manifest(cls):
-        """The pod, as pod_spec gives it."""
-        raise NotImplementedError
 
     @classmethod
     def setUpClass(cls):
@@ -52,14 +48,22 @@ class PodCase(unittest.TestCase):
             return int(done.stdout or 0), body.read()
 
     def await_status(self, path, status, timeout=30):
+        def answered():
+            nonlocal seen
+            seen = self.get(path)
+            return seen[0] == status
+
+        seen = None
+        self.wait_until(answered, lambda: f"{path}: {status}, not {seen[0]} {seen[1][:500]!r}", timeout)
+        return seen[1]
+
+    def wait_until(self, condition, what, timeout=30):
+        """Polls until condition() is true; fails with what() was waited for, and with the logs."""
         deadline = time.monotonic() + timeout
-        while True:
-            seen, body = self.get(path)
-            if seen == status:
-                return body
+        while not condition():
             if time.monotonic() > deadline:
-                self.fail(f"{path}: {seen} {body[:500]!r}\n{self.everything()}")
-            time.sleep(0.1)
+                self.fail(f"waited {timeout} s for {what()}\n{self.everything()}")
+            time.sleep(0.05)
 
     def everything(self):
         return "\n".join(f"---- {name}\n{self.pod.logs(name)[-2000:]}" for name in ("pillion", self.app))
@@ -159,19 +163,18 @@ class PodCase(unittest.TestCase):
         """SIGKILL to a container's first process; returns when the next instance of it has been started."""
         before = self.pod.container(name).restarts
         self.podman.run("kill", "--signal", "KILL", self.pod.container(name).instance())
-        deadline = time.monotonic() + 20
-        while self.pod.container(name).restarts == before:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        self.wait_until(lambda: self.pod.container(name).restarts != before,
+                        lambda: f"{name} to be started again", 20)
 
     def await_targets(self, count, other_than=()):
         """Waits until so many processes are attached, none of them one of these; returns their numbers."""
-        deadline = time.monotonic() + 30
-        while True:
+        def attached():
+            nonlocal targets
             status, body = self.get("/status")  # nobody answers while the sidecar starts
             processes = json.loads(body)["processes"] if status == 200 else []
             targets = {process["target"] for process in processes}
-            if len(targets) == count and not targets & set(other_than):
-                return targets
-            self.assertLess(time.monotonic(), deadline, f"{targets}\n{self.everything()}")
-            time.sleep(0.1)
+            return len(targets) == count and not targets & set(other_than)
+
+        targets = set()
+        self.wait_until(attached, lambda: f"{count} processes to be attached, not {targets}")
+        return targets

@@ -32,6 +32,15 @@ class Steps:
         return [took for end, took in self.rows if begin_ns <= end <= end_ns]
 
 
+def wait_steps(path, count):
+    """Until the loop has written down as many steps more."""
+    def written():
+        return path.read_bytes().count(b"\n")
+
+    before = written()
+    wait_until(lambda: written() > before + count, f"{count} steps", 60, every=0.1)
+
+
 def inject(bench, pid):
     """`pillion inject`; (worked, what it said, seconds)"""
     begin = time.monotonic()
@@ -109,10 +118,10 @@ def profiled(bench, workload, *flags):
 
 def watched(table, bench, workload):
     """Injected into while it writes down what each of its steps took."""
-    pause = max(2.0, 1.5 * STEPS * workload.ask("speed 50")["median_us"] / 1e6)
     path = bench.folder / "steps.txt"
     workload.send(f"loop {path}")
-    time.sleep(pause)
+    wait_until(path.exists, "the loop to have begun", 20)
+    wait_steps(path, STEPS)
     began = monotonic()
     worked, said, seconds = inject(bench, workload.pid)
     injected = (began, monotonic())
@@ -121,7 +130,7 @@ def watched(table, bench, workload):
     profile, ended = profiled(bench, workload, *(() if worked else ("-inject",)))
     detached = monotonic()
     table.add("attach", "injected: how the session ended", ended)
-    time.sleep(pause)
+    wait_steps(path, STEPS)
     workload.send("")
     workload.answer()
     steps = Steps(path)

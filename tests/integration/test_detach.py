@@ -221,8 +221,8 @@ class DetachTest(ProfileTest):
     def stepped(self):
         return self.bench.stepped(SIMGPU_CALL_LOG=self.log.path, popen={"stderr": self.stderr})
 
-    def test_no_api_call_comes(self):
-        """Nobody waits for one for long; the calls that come later find nothing pending."""
+    def idle_at_its_detach(self):
+        """A program in which CUPTI could not be finalized, and its sidecar."""
         workload = self.stepped()
         sidecar = self.sidecar()
         with Window(sidecar, 1) as window:
@@ -231,6 +231,11 @@ class DetachTest(ProfileTest):
         ended = time.monotonic()
         self.assertIn("no API call came", self.last_disarm(sidecar, workload.pid))
         self.assertLess(time.monotonic() - ended, 3)
+        return workload, sidecar
+
+    def test_no_api_call_comes(self):
+        """Nobody waits for one for long; the calls that come later find nothing pending."""
+        workload, sidecar = self.idle_at_its_detach()
         workload.launch(500)
         self.assertEqual(self.log.calls("cuptiFinalize"), [])
         with Window(sidecar, 1) as window:  # the finalize that was called off does not end this session
@@ -241,12 +246,7 @@ class DetachTest(ProfileTest):
 
     def test_an_idle_program_is_finalized_once_it_works_again(self):
         """Nobody asks for a profile any more; its launches must not stay slower for that."""
-        workload = self.stepped()
-        sidecar = self.sidecar()
-        with Window(sidecar, 1) as window:
-            workload.launch(100)
-        self.assert_launches(window.take(), 100)
-        self.assertIn("no API call came", self.last_disarm(sidecar, workload.pid))
+        workload, sidecar = self.idle_at_its_detach()
 
         def finalized():
             workload.launch(10_000)
